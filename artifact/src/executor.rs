@@ -1,0 +1,84 @@
+//! What turns a cell into samples: the simulator, or a stand-in that costs nothing and tests the rest.
+
+use crate::cell::Cell;
+use anyhow::Result;
+use sim::{Outcome, Progress, Request, Scenario, Traffic};
+use std::time::Duration;
+
+/// Runs one cell. The same cell gives the same outcome, whatever else runs beside it.
+pub trait Executor: Sync {
+    /// As in the column `backend`.
+    fn backend(&self) -> &'static str;
+
+    /// # Errors
+    /// Anything that keeps this cell from having a result; the other cells go on.
+    fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Outcome>;
+}
+
+/// The simulator.
+pub struct Simulator;
+
+impl Executor for Simulator {
+    fn backend(&self) -> &'static str {
+        "sim"
+    }
+
+    fn run(&self, _cell: &Cell, scenario: &Scenario) -> Result<Outcome> {
+        sim::simulate(scenario)
+    }
+}
+
+/// Answers with made-up numbers that depend on the cell alone. Its tables say `fake`, which no figure accepts.
+pub struct Fake {
+    /// How long a cell takes, so that a test can kill in its middle.
+    pub cell_time: Duration,
+    /// Cells whose text contains this fail.
+    pub fail: Option<String>,
+}
+
+impl Executor for Fake {
+    fn backend(&self) -> &'static str {
+        "fake"
+    }
+
+    fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Outcome> {
+        std::thread::sleep(self.cell_time);
+        if let Some(text) = &self.fail
+            && cell.to_string().contains(text)
+        {
+            anyhow::bail!("this cell was told to fail");
+        }
+        // Between 1 and 3 ms, by the letters of the system.
+        let spread: u64 = cell.system.bytes().map(u64::from).sum();
+        let service = |k: u64| 1_000_000 + (spread * 7919 + k * k * 31 + scenario.seed) % 2_000_000;
+        let mut requests = Vec::new();
+        let mut free = 0;
+        match &scenario.high {
+            Some((_, Traffic::ClosedLoop { requests: n })) => {
+                for k in 0..*n {
+                    requests.push(Request { arrival_ns: free, start_ns: free, end_ns: free + service(k) });
+                    free += service(k);
+                }
+            }
+            Some((_, Traffic::Paced(arrivals))) => {
+                for (k, arrival) in arrivals.iter().enumerate() {
+                    let start = free.max(*arrival);
+                    if start >= scenario.span_ns {
+                        break;
+                    }
+                    free = start + service(k as u64);
+                    requests.push(Request { arrival_ns: *arrival, start_ns: start, end_ns: free });
+                }
+            }
+            None => {}
+        }
+        let end_ns = if requests.is_empty() { scenario.span_ns } else { free };
+        let done = |_| Progress {
+            iterations: end_ns / 50_000_000 / (1 + spread % 3),
+            partial: 0.5,
+            elapsed_ns: end_ns,
+        };
+        let best_effort = scenario.best_effort.iter().map(done).collect();
+        Ok(Outcome { requests, best_effort, end_ns, counters: sim::Counters::default() })
+    }
+}

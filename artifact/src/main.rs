@@ -1,0 +1,83 @@
+//! The binary behind `cargo xtask reproduce` and `verify`.
+
+use anyhow::{Context, Result};
+use artifact::cmd;
+use artifact::executor::{Fake, Simulator};
+use clap::{Args, Parser, Subcommand};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Runs experiments and checks their records; `cargo xtask` is the way to it
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run experiments; a second run skips what is done
+    Reproduce(flags::Reproduce),
+    /// Check the files and the numbers of a run folder
+    Verify(flags::Verify),
+    /// Renew SHA256SUMS of a run folder
+    Seal(Seal),
+    /// `reproduce` with made-up numbers, to test everything around the simulator
+    #[command(hide = true)]
+    Fake(FakeRun),
+}
+
+#[derive(Args)]
+struct Seal {
+    /// The run folder [default: results/h200-sim, else results/h200-sim-quick]
+    #[arg(long, value_name = "DIR")]
+    run: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct FakeRun {
+    /// How long each cell takes, ms
+    #[arg(long, default_value_t = 0)]
+    cell_ms: u64,
+    /// Cells whose description contains this text fail
+    #[arg(long)]
+    fail: Option<String>,
+    #[command(flatten)]
+    reproduce: flags::Reproduce,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = stop_on_signals().and_then(|()| match cli.verb {
+        Verb::Reproduce(flags) => cmd::reproduce::run(&flags, &Simulator),
+        Verb::Verify(flags) => cmd::verify::run(&flags),
+        Verb::Seal(flags) => cmd::seal::run(flags.run.as_deref()),
+        Verb::Fake(flags) => {
+            let fake = Fake { cell_time: Duration::from_millis(flags.cell_ms), fail: flags.fail };
+            cmd::reproduce::run(&flags.reproduce, &fake)
+        }
+    });
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Ends at once on Ctrl-C: what is stored is whole at any moment, so there is nothing to wait for.
+fn stop_on_signals() -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot take over Ctrl-C")?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            eprintln!("\ninterrupted: finished cells are kept, and the same command goes on from there");
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}

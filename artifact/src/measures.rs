@@ -1,0 +1,107 @@
+//! What one finished cell says by itself, before it is compared with others.
+
+use crate::stats::{self, Summary};
+use sim::{Progress, Request};
+
+/// Everything that is stored of a finished cell beside its inputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Label of the arrivals.
+    pub trace: Option<String>,
+    /// Planned length of the cell.
+    pub span_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// Planned arrivals; 0 for a closed loop or without a server.
+    pub arrivals: u64,
+    pub requests: Vec<Request>,
+    pub best_effort: Option<Progress>,
+}
+
+/// The numbers of one cell that tables are made of. Times are integer nanoseconds or ratios of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measures {
+    pub key: String,
+    pub trace: Option<String>,
+    pub requests: u64,
+    pub span_ns: u64,
+    pub upstream_ms: Option<Summary>,
+    pub service_ns: Option<Summary>,
+    /// Only with planned arrivals.
+    pub end_to_end_ns: Option<Summary>,
+    pub utilisation: Option<f64>,
+    pub overloaded: Option<bool>,
+    pub hp_rate_hz: Option<f64>,
+    pub be_rate_hz: Option<f64>,
+    /// Mean of the truncated service times, ns: upstream shapes traffic from it.
+    pub truncated_mean_ns: Option<u64>,
+}
+
+impl Measures {
+    /// Computes them; `paced` tells planned arrivals from a closed loop.
+    pub fn of(key: String, record: &Record, paced: bool) -> Measures {
+        let service: Vec<u64> = record.requests.iter().map(|r| r.end_ns - r.start_ns).collect();
+        let service_ns = Summary::of(&service);
+        // A rate needs the whole time: a server that is done with its arrivals early still had the span for them.
+        let elapsed_ns = if paced { record.end_ns.max(record.span_ns) } else { record.end_ns };
+        let rate = |count: f64| (elapsed_ns > 0).then(|| count * 1e9 / elapsed_ns as f64);
+        let (mut end_to_end_ns, mut utilisation, mut overloaded) = (None, None, None);
+        if paced && let Some(summary) = &service_ns {
+            let end_to_end: Vec<u64> = record.requests.iter().map(|r| r.end_ns - r.arrival_ns).collect();
+            end_to_end_ns = Summary::of(&end_to_end);
+            let offered = record.arrivals as f64 / record.span_ns as f64 * summary.mean;
+            let waits: Vec<u64> = record.requests.iter().map(|r| r.start_ns - r.arrival_ns).collect();
+            utilisation = Some(offered);
+            overloaded = Some(stats::overloaded(offered, &waits, summary.mean));
+        }
+        let truncated = stats::upstream_truncation(&service);
+        Measures {
+            key,
+            trace: record.trace.clone(),
+            requests: service.len() as u64,
+            span_ns: record.span_ns,
+            upstream_ms: Summary::upstream_ms(&service),
+            hp_rate_hz: if service.is_empty() { None } else { rate(service.len() as f64) },
+            be_rate_hz: record.best_effort.and_then(|progress| progress.rate_hz()),
+            truncated_mean_ns: (!truncated.is_empty()).then(|| stats::mean(truncated).round() as u64),
+            service_ns,
+            end_to_end_ns,
+            utilisation,
+            overloaded,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_cell_by_hand() {
+        let request = |arrival_ns, start_ns, end_ns| Request { arrival_ns, start_ns, end_ns };
+        let record = Record {
+            trace: Some("by hand".to_owned()),
+            span_ns: 1000,
+            end_ns: 900,
+            arrivals: 4,
+            requests: vec![
+                request(0, 0, 100),
+                request(50, 100, 200),
+                request(500, 500, 700),
+                request(800, 800, 900),
+            ],
+            best_effort: Some(Progress { iterations: 3, partial: 0.5, elapsed_ns: 500_000_000 }),
+        };
+        let m = Measures::of("k".to_owned(), &record, true);
+        assert_eq!(m.service_ns.unwrap().mean, 125.0);
+        assert_eq!(m.end_to_end_ns.unwrap().mean, 137.5);
+        assert_eq!(m.utilisation, Some(0.5));
+        assert_eq!(m.overloaded, Some(false));
+        // Over the span, not until the last request.
+        assert_eq!(m.hp_rate_hz, Some(4e6));
+        assert_eq!(m.be_rate_hz, Some(7.0));
+        let closed = Measures::of("k".to_owned(), &record, false);
+        assert_eq!((closed.end_to_end_ns, closed.utilisation), (None, None));
+        assert_eq!(closed.hp_rate_hz, Some(4e9 / 900.0));
+    }
+}

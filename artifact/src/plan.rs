@@ -1,0 +1,345 @@
+//! From experiments to cells: which, in which order, and at what cost.
+
+use crate::cell::{Cell, Kind, Span};
+use crate::experiment::Experiment;
+use crate::library::Library;
+use crate::traffic;
+use anyhow::{Result, ensure};
+use std::fmt::Write as _;
+
+/// TGS reacts in steps of 5 s and profiles for 25 s; in a shorter cell it is all transient.
+const TGS_SECONDS: u64 = 120;
+
+/// A closed loop needs no more: upstream's rule keeps at most the last 5,000 of the second half.
+const CLOSED_LOOP_REQUESTS: u64 = 10_000;
+
+/// Share of the device's memory that the two jobs of a pair may need together; upstream's limit.
+const MEMORY_PERCENT: u64 = 99;
+
+/// The cells of a run, each once, and the tables made of them.
+pub struct Plan {
+    pub cells: Vec<Cell>,
+    pub tables: Vec<Table>,
+}
+
+/// One experiment's table.
+pub struct Table {
+    pub experiment: Experiment,
+    pub rows: Vec<Planned>,
+}
+
+/// One row: a cell and the cells that its ratios refer to, as indices into [`Plan::cells`].
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub cell: usize,
+    /// Why the cell is not run.
+    pub skip: Option<String>,
+    pub solo_stream: Option<usize>,
+    pub solo_paced: Option<usize>,
+    pub solo_training: Option<usize>,
+}
+
+impl Plan {
+    /// Plans experiments in their order.
+    ///
+    /// # Errors
+    /// A TGS cell that is too short to mean anything.
+    pub fn new(experiments: Vec<Experiment>, library: &Library) -> Result<Plan> {
+        let mut plan = Plan { cells: Vec::new(), tables: Vec::new() };
+        for experiment in experiments {
+            let rows = plan.rows(&experiment, library)?;
+            plan.tables.push(Table { experiment, rows });
+        }
+        Ok(plan)
+    }
+
+    fn rows(&mut self, e: &Experiment, library: &Library) -> Result<Vec<Planned>> {
+        let mut pairs = Vec::new();
+        for seed in &e.seeds {
+            for load in &e.loads {
+                for inference in &e.inference {
+                    for training in &e.training {
+                        for system in e.systems.iter().filter(|system| *system != "no-sharing") {
+                            pairs.push(Cell {
+                                kind: Kind::Pair,
+                                system: system.clone(),
+                                inference: Some(inference.clone()),
+                                training: Some(training.clone()),
+                                load: Some(*load),
+                                source: Some(e.source),
+                                seed: *seed,
+                                span: span_for(system, e)?,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        // The solo cells of servers and trainings that have no pair are wanted too.
+        let mut solos = [Vec::new(), Vec::new(), Vec::new()];
+        let mut add = |list: usize, cell: Option<Cell>| {
+            if let Some(cell) = cell
+                && !solos[list].contains(&cell)
+            {
+                solos[list].push(cell);
+            }
+        };
+        for seed in &e.seeds {
+            for load in &e.loads {
+                for inference in &e.inference {
+                    for training in &e.training {
+                        let base = Cell {
+                            kind: Kind::Pair,
+                            system: "no-sharing".to_owned(),
+                            inference: Some(inference.clone()),
+                            training: Some(training.clone()),
+                            load: Some(*load),
+                            source: Some(e.source),
+                            seed: *seed,
+                            span: e.span,
+                        };
+                        add(0, base.solo_stream());
+                        add(1, base.solo_training());
+                        add(2, base.solo_paced());
+                    }
+                }
+            }
+        }
+        for pair in &pairs {
+            add(2, pair.solo_paced());
+        }
+        let all: Vec<Cell> = solos.into_iter().flatten().chain(pairs).collect();
+        Ok(all.into_iter().map(|cell| self.row(cell, e.span, library)).collect())
+    }
+
+    fn row(&mut self, cell: Cell, base: Span, library: &Library) -> Planned {
+        // The unpaced solo cells are shared by cells of all spans.
+        let of_base = Cell { span: base, ..cell.clone() };
+        let (stream, paced, training) = (of_base.solo_stream(), cell.solo_paced(), of_base.solo_training());
+        let is_paced = cell.is_paced();
+        let skip = too_large(&cell, library);
+        Planned {
+            skip,
+            solo_stream: stream.map(|c| self.index(c)),
+            solo_paced: paced.filter(|_| is_paced).map(|c| self.index(c)),
+            solo_training: training.map(|c| self.index(c)),
+            cell: self.index(cell),
+        }
+    }
+
+    fn index(&mut self, cell: Cell) -> usize {
+        self.cells.iter().position(|known| *known == cell).unwrap_or_else(|| {
+            self.cells.push(cell);
+            self.cells.len() - 1
+        })
+    }
+
+    /// The plan with its cost as text, for `--list`.
+    pub fn list(&self, library: &Library, jobs: usize) -> String {
+        let mut text = String::new();
+        let mut totals = (0.0, 0.0);
+        for table in &self.tables {
+            let e = &table.experiment;
+            let quick = if e.quick { " (quick)" } else { "" };
+            let _ = writeln!(text, "{}{quick}: {}\n  {}", e.id, e.title, e.reason);
+            let _ = writeln!(
+                text,
+                "  {:>4}  {:13} {:21} {:22} {:24} {:>5} {:>4} {:>10} {:>8}",
+                "cell", "kind", "system", "inference", "training", "load", "seed", "simulated", "wall"
+            );
+            for row in &table.rows {
+                let cell = &self.cells[row.cell];
+                let blank = String::new();
+                let (mut simulated, mut wall) = ("-".to_owned(), "-".to_owned());
+                if let Some(seconds) = simulated_seconds(cell, library).filter(|_| row.skip.is_none()) {
+                    simulated = format!("{seconds:.0} s");
+                    wall = format!("{:.1} s", seconds / rate(&cell.system));
+                }
+                let _ = writeln!(
+                    text,
+                    "  {:>4}  {:13} {:21} {:22} {:24} {:>5} {:>4} {:>10} {:>8}{}",
+                    row.cell + 1,
+                    cell.kind.name(),
+                    cell.system,
+                    cell.inference.as_ref().unwrap_or(&blank),
+                    cell.training.as_ref().unwrap_or(&blank),
+                    cell.load.map(|load| load.to_string()).unwrap_or_default(),
+                    cell.seed,
+                    simulated,
+                    wall,
+                    row.skip.as_ref().map(|reason| format!("  skipped: {reason}")).unwrap_or_default(),
+                );
+            }
+        }
+        for cell in &self.cells {
+            if let Some(seconds) = simulated_seconds(cell, library) {
+                totals.0 += seconds;
+                totals.1 += seconds / rate(&cell.system);
+            }
+        }
+        let _ = writeln!(
+            text,
+            "{} cells, {:.0} simulated seconds; about {:.1} minutes with {jobs} at a time (estimated from rates \
+             measured on one core; a cell that is stored already costs nothing)",
+            self.cells.len(),
+            totals.0,
+            totals.1 / jobs as f64 / 60.0
+        );
+        text
+    }
+}
+
+/// The span of a cell under this system.
+fn span_for(system: &str, e: &Experiment) -> Result<Span> {
+    let is_tgs = matches!(sim::System::parse(system), Ok(sim::System::Tgs(_)));
+    if !is_tgs || e.span.min_seconds >= TGS_SECONDS {
+        return Ok(e.span);
+    }
+    // A quick run is short by design and lengthens these cells; a full one must say what it means.
+    ensure!(
+        e.quick,
+        "{}: span.min_seconds = {} is too short for `{system}`, which needs {TGS_SECONDS} s to leave its start-up",
+        e.id,
+        e.span.min_seconds
+    );
+    Ok(Span { min_seconds: TGS_SECONDS, ..e.span })
+}
+
+fn too_large(cell: &Cell, library: &Library) -> Option<String> {
+    let memory = |id: &Option<String>| Some(library.program(id.as_deref()?).ok()?.memory_bytes);
+    let together = memory(&cell.inference)?.checked_add(memory(&cell.training)?)?;
+    let device = library.machine.memory_bytes;
+    (u128::from(together) * 100 > u128::from(device) * u128::from(MEMORY_PERCENT)).then(|| {
+        format!(
+            "the two jobs need {:.1} GiB of the device's {:.1} GiB",
+            together as f64 / (1u64 << 30) as f64,
+            device as f64 / (1u64 << 30) as f64
+        )
+    })
+}
+
+/// How many requests a closed loop serves: enough for the span, within what upstream's rule looks at.
+pub fn closed_loop_requests(cell: &Cell, mean_ns: u64) -> u64 {
+    let in_span = cell.span.min_seconds * 1_000_000_000 / mean_ns.max(1);
+    in_span.clamp(cell.span.min_requests, CLOSED_LOOP_REQUESTS.max(cell.span.min_requests))
+}
+
+/// How long a cell is in simulated time, from the recorded mean duration of a request; `None` without a profile.
+pub fn simulated_seconds(cell: &Cell, library: &Library) -> Option<f64> {
+    let Some(id) = &cell.inference else {
+        return Some(cell.span.min_seconds as f64);
+    };
+    let mean_ns = library.program(id).ok()?.unprofiled_mean_ns;
+    Some(match cell.kind {
+        Kind::SoloStream => (closed_loop_requests(cell, mean_ns) * mean_ns) as f64 / 1e9,
+        _ => traffic::span_ns(cell, mean_ns) as f64 / 1e9,
+    })
+}
+
+/// Simulated seconds per second on one core, for estimates only. Measured with the default experiment.
+pub fn rate(system: &str) -> f64 {
+    match system {
+        "no-sharing" => 60.0,
+        "time-slicing" => 40.0,
+        "tally" => 15.0,
+        _ => 30.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Load, Source};
+
+    fn experiment(systems: &[&str], quick: bool, min_seconds: u64) -> Experiment {
+        Experiment {
+            id: "x".to_owned(),
+            title: "t".to_owned(),
+            reason: "r".to_owned(),
+            upstream_counterpart: "u".to_owned(),
+            default: true,
+            expected_minutes: 1.0,
+            systems: systems.iter().map(|s| (*s).to_owned()).collect(),
+            inference: vec!["a".to_owned()],
+            training: vec!["t".to_owned(), "u".to_owned()],
+            loads: vec![Load::new(0.5).unwrap()],
+            seeds: vec![1],
+            source: Source::Poisson,
+            span: Span { min_seconds, min_requests: 100 },
+            claims: Vec::new(),
+            quick,
+        }
+    }
+
+    fn library() -> Library {
+        Library::fake(["a", "t", "u"].into_iter()).unwrap()
+    }
+
+    #[test]
+    fn cells_of_two_experiments_are_planned_once() {
+        let systems = ["no-sharing", "mps", "gate"];
+        let plan = Plan::new(
+            vec![experiment(&systems, false, 300), experiment(&systems[..2], false, 300)],
+            &library(),
+        )
+        .unwrap();
+        // 1 stream, 1 paced, 2 trainings, 2 systems x 2 pairs.
+        assert_eq!(plan.cells.len(), 8);
+        assert_eq!((plan.tables[0].rows.len(), plan.tables[1].rows.len()), (8, 6));
+        for table in &plan.tables {
+            for row in &table.rows {
+                let cell = &plan.cells[row.cell];
+                let kind = |index: Option<usize>| index.map(|i| plan.cells[i].kind);
+                if cell.kind == Kind::Pair {
+                    assert_eq!(kind(row.solo_stream), Some(Kind::SoloStream));
+                    assert_eq!(kind(row.solo_paced), Some(Kind::SoloPaced));
+                    assert_eq!(kind(row.solo_training), Some(Kind::SoloTraining));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_tgs_cell_is_refused_or_lengthened() {
+        let error = Plan::new(vec![experiment(&["tgs"], false, 60)], &library()).err().unwrap();
+        assert!(error.to_string().contains("span.min_seconds = 60"), "{error}");
+        let plan =
+            Plan::new(vec![experiment(&["tgs", "tgs-artifact", "mps"], true, 30)], &library()).unwrap();
+        for row in plan.tables[0].rows.iter().filter(|row| plan.cells[row.cell].kind == Kind::Pair) {
+            let cell = &plan.cells[row.cell];
+            let seconds = if cell.system == "tgs" { 120 } else { 30 };
+            assert_eq!(cell.span.min_seconds, seconds, "{cell}");
+            // Normalised to a solo run of the same length.
+            assert_eq!(plan.cells[row.solo_paced.unwrap()].span, cell.span);
+        }
+    }
+
+    #[test]
+    fn spans_grow_until_there_are_enough_requests() {
+        let cell = Cell {
+            kind: Kind::SoloPaced,
+            system: "no-sharing".to_owned(),
+            inference: Some("a".to_owned()),
+            training: None,
+            load: Some(Load::new(0.5).unwrap()),
+            source: Some(Source::Poisson),
+            seed: 1,
+            span: Span { min_seconds: 300, min_requests: 1000 },
+        };
+        assert_eq!(traffic::span_ns(&cell, 4_000_000), 300_000_000_000);
+        // 1,001 requests of 2 s at load 0.5.
+        assert_eq!(traffic::span_ns(&cell, 2_000_000_000), 4_004_000_000_000);
+        assert_eq!(closed_loop_requests(&cell, 2_000_000_000), 1000);
+        assert_eq!(closed_loop_requests(&cell, 100_000_000), 3000);
+        assert_eq!(closed_loop_requests(&cell, 4_000_000), 10_000);
+    }
+
+    #[test]
+    fn the_list_names_every_cell_and_the_cost() {
+        let library = library();
+        let text = Plan::new(vec![experiment(&["mps"], false, 300)], &library).unwrap().list(&library, 2);
+        for expected in ["solo-stream", "solo-paced", "solo-training", "pair", "mps", "minutes"] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+}

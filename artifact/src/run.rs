@@ -1,0 +1,278 @@
+//! Runs the cells of a plan: first those that need nothing, then those whose arrivals depend on them.
+
+use crate::cell::{Cell, Kind};
+use crate::executor::Executor;
+use crate::key::{Inputs, Parts};
+use crate::library::{Library, one_line};
+use crate::measures::{Measures, Record};
+use crate::plan::{self, Plan};
+use crate::progress::Progress;
+use crate::samples;
+use crate::store::{Store, Stored};
+use crate::summary::Finished;
+use crate::traffic::{self, Traffic};
+use anyhow::{Context, Result, anyhow, ensure};
+use rayon::prelude::*;
+use sim::{Scenario, System};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// What a run needs.
+pub struct Run<'a> {
+    pub plan: &'a Plan,
+    pub library: &'a Library,
+    pub traffic: &'a Traffic,
+    pub executor: &'a dyn Executor,
+    pub store: &'a Store,
+    pub progress: Progress,
+    tally: Mutex<Tally>,
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Found in the run folder.
+    pub stored: usize,
+    pub executed: usize,
+    pub failed: usize,
+    pub skipped: usize,
+    /// By system: simulated seconds, and the seconds that took on one core.
+    pub pace: BTreeMap<String, (f64, f64)>,
+}
+
+/// A cell with everything that its key needs.
+struct Prepared<'a> {
+    inputs: Inputs,
+    system: System,
+    scenario: Scenario<'a>,
+    arrivals: u64,
+    trace: Option<String>,
+}
+
+impl<'a> Run<'a> {
+    /// Prepares a run; nothing is executed yet.
+    pub fn new(
+        plan: &'a Plan,
+        library: &'a Library,
+        traffic: &'a Traffic,
+        executor: &'a dyn Executor,
+        store: &'a Store,
+    ) -> Run<'a> {
+        let cost = plan.cells.iter().map(|cell| cost(cell, library)).sum();
+        let progress = Progress::new(plan.cells.len(), cost);
+        Run { plan, library, traffic, executor, store, progress, tally: Mutex::default() }
+    }
+
+    /// Runs every cell on the current thread pool. The result of a cell does not depend on the order.
+    ///
+    /// # Errors
+    /// The run folder cannot be written. A cell that fails is no error here but a [`Finished::Failed`].
+    pub fn all(&self) -> Result<(Vec<Finished>, Tally)> {
+        let skip: BTreeMap<usize, &String> = (self.plan.tables.iter())
+            .flat_map(|table| &table.rows)
+            .filter_map(|row| Some((row.cell, row.skip.as_ref()?)))
+            .collect();
+        let cells: Vec<(usize, &Cell)> = self.plan.cells.iter().enumerate().collect();
+        let (later, first): (Vec<_>, Vec<_>) = cells.into_iter().partition(|(_, cell)| cell.is_paced());
+        let mut finished: Vec<Option<Finished>> = vec![None; self.plan.cells.len()];
+        for phase in [first, later] {
+            let done = phase
+                .par_iter()
+                .with_max_len(1)
+                .map(|(index, cell)| {
+                    Ok((*index, self.one(*index, cell, skip.get(index).copied(), &finished)?))
+                })
+                .collect::<Result<Vec<_>>>()?;
+            for (index, result) in done {
+                finished[index] = Some(result);
+            }
+        }
+        let finished =
+            finished.into_iter().map(|f| f.context("a cell was not run")).collect::<Result<_>>()?;
+        Ok((finished, self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone()))
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Tally)) {
+        change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn one(
+        &self,
+        index: usize,
+        cell: &Cell,
+        skip: Option<&String>,
+        finished: &[Option<Finished>],
+    ) -> Result<Finished> {
+        let (result, stored) = match skip {
+            Some(reason) => {
+                self.count(|tally| tally.skipped += 1);
+                (Finished::Skipped(reason.clone()), false)
+            }
+            None => match self
+                .solo_mean_ns(index, cell, finished)
+                .and_then(|mean| self.prepare_and_run(cell, mean))
+            {
+                Ok(done) => done?,
+                Err(error) => (Finished::Failed { key: String::new(), error: one_line(&error) }, false),
+            },
+        };
+        if let Finished::Failed { error, .. } = &result {
+            self.count(|tally| tally.failed += 1);
+            self.progress.note(&format!("failed: {cell}: {error}"));
+        }
+        self.progress.finish(&cell.to_string(), cost(cell, self.library), stored);
+        Ok(result)
+    }
+
+    /// Mean latency of the server alone, which shapes the arrivals; for unpaced cells a value that is not used.
+    fn solo_mean_ns(&self, index: usize, cell: &Cell, finished: &[Option<Finished>]) -> Result<u64> {
+        if !cell.is_paced() {
+            return Ok(0);
+        }
+        let rows = self.plan.tables.iter().flat_map(|table| &table.rows);
+        // Several rows can share a paced cell, but they share the cell's solo run too.
+        let solo = rows
+            .filter(|row| row.cell == index || row.solo_paced == Some(index))
+            .find_map(|row| row.solo_stream);
+        match solo.and_then(|solo| finished[solo].as_ref()) {
+            Some(Finished::Ok(measures)) => {
+                measures.truncated_mean_ns.context("the server's solo run served no request")
+            }
+            Some(Finished::Failed { error, .. }) => Err(anyhow!("the server's solo run failed: {error}")),
+            _ => Err(anyhow!("the server's solo run is not in the plan")),
+        }
+    }
+
+    /// The outer error is the cell's, the inner one the run's.
+    fn prepare_and_run(&self, cell: &Cell, solo_mean_ns: u64) -> Result<Result<(Finished, bool)>> {
+        let system = System::parse(&cell.system)?;
+        let program = |id: &Option<String>| id.as_deref().map(|id| self.library.program(id)).transpose();
+        let (inference, training) = (program(&cell.inference)?, program(&cell.training)?);
+        let arrivals = match (cell.is_paced(), cell.source, cell.load) {
+            (true, Some(source), Some(load)) => {
+                Some(self.traffic.arrivals(cell, source, load, solo_mean_ns)?)
+            }
+            _ => None,
+        };
+        let closed_loop = match (cell.kind, inference) {
+            (Kind::SoloStream, Some(program)) => {
+                Some(plan::closed_loop_requests(cell, program.unprofiled_mean_ns))
+            }
+            _ => None,
+        };
+        let span_ns = match (&arrivals, closed_loop, inference) {
+            (Some(arrivals), ..) => arrivals.span_ns,
+            // The loop ends with its last request; the span only stops a server that never gets there.
+            (None, Some(requests), Some(program)) => requests * program.unprofiled_mean_ns * 4,
+            _ => traffic::span_ns(cell, 0),
+        };
+        let inputs = Inputs::gather(
+            cell,
+            &Parts {
+                backend: self.executor.backend(),
+                machine: &self.library.machine,
+                system: &system,
+                inference,
+                training,
+                arrivals: arrivals.as_ref(),
+                span_ns,
+                closed_loop,
+            },
+        );
+        let high = match (inference, &arrivals, closed_loop) {
+            (Some(program), Some(arrivals), _) => Some((program, sim::Traffic::Paced(&arrivals.times_ns))),
+            (Some(program), None, Some(requests)) => Some((program, sim::Traffic::ClosedLoop { requests })),
+            _ => None,
+        };
+        let scenario = Scenario {
+            machine: &self.library.machine,
+            system: &system,
+            high,
+            best_effort: training.into_iter().collect(),
+            span_ns,
+            seed: cell.seed,
+        };
+        let planned = arrivals.as_ref().map_or(0, |a| a.times_ns.len() as u64);
+        let trace = arrivals.as_ref().map(|a| a.label.clone());
+        Ok(self.stored_or_run(cell, &inputs, &scenario, planned, trace))
+    }
+
+    fn stored_or_run(
+        &self,
+        cell: &Cell,
+        inputs: &Inputs,
+        scenario: &Scenario,
+        arrivals: u64,
+        trace: Option<String>,
+    ) -> Result<(Finished, bool)> {
+        let measured =
+            |record: &Record| Finished::Ok(Box::new(Measures::of(inputs.key(), record, cell.is_paced())));
+        match self.store.read(inputs) {
+            Stored::Done(record) => {
+                self.count(|tally| tally.stored += 1);
+                return Ok((measured(&record), true));
+            }
+            Stored::Broken(reason) => self.progress.note(&format!("running {cell} again: {reason}")),
+            Stored::Failed(_) | Stored::Absent => {}
+        }
+        let began = Instant::now();
+        let result = self.execute(cell, scenario, arrivals, trace);
+        match result {
+            Ok(record) => {
+                self.count(|tally| {
+                    tally.executed += 1;
+                    let pace = tally.pace.entry(cell.system.clone()).or_default();
+                    pace.0 += record.end_ns as f64 / 1e9;
+                    pace.1 += began.elapsed().as_secs_f64();
+                });
+                self.store.write(inputs, Ok(&record))?;
+                Ok((measured(&record), false))
+            }
+            Err(error) => {
+                let error = one_line(&error);
+                self.store.write(inputs, Err(&error))?;
+                Ok((Finished::Failed { key: inputs.key(), error }, false))
+            }
+        }
+    }
+
+    fn execute(
+        &self,
+        cell: &Cell,
+        scenario: &Scenario,
+        arrivals: u64,
+        trace: Option<String>,
+    ) -> Result<Record> {
+        // A broken invariant in one cell must not take the others with it.
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| self.executor.run(cell, scenario))).unwrap_or_else(|panic| {
+                let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                Err(anyhow!(
+                    "the {} backend stopped with a broken invariant: {text}",
+                    self.executor.backend()
+                ))
+            })?;
+        samples::check(&outcome.requests).context("the backend's answer")?;
+        ensure!(
+            scenario.high.is_none() || !outcome.requests.is_empty(),
+            "no request was completed in {} s, so there is nothing to report",
+            outcome.end_ns / 1_000_000_000
+        );
+        Ok(Record {
+            trace,
+            span_ns: scenario.span_ns,
+            end_ns: outcome.end_ns,
+            arrivals,
+            requests: outcome.requests,
+            best_effort: outcome.best_effort.first().copied(),
+        })
+    }
+}
+
+/// Estimated seconds on one core.
+fn cost(cell: &Cell, library: &Library) -> f64 {
+    plan::simulated_seconds(cell, library).unwrap_or(0.0) / plan::rate(&cell.system)
+}

@@ -1,0 +1,183 @@
+//! `run.toml`: how a run came about. The only file of a run folder with dates and facts about the host.
+
+use crate::files;
+use crate::root::Root;
+use crate::run::Tally;
+use anyhow::{Context, Result};
+use duct::cmd;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The file's name.
+pub const NAME: &str = "run.toml";
+
+/// `run.toml`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunInfo {
+    /// As in the column `machine`.
+    pub machine: String,
+    pub backend: String,
+    /// A quick run: one pair and short cells.
+    pub quick: bool,
+    /// Every time that `reproduce` worked in this folder, the latest last.
+    #[serde(default)]
+    pub invocation: Vec<Invocation>,
+}
+
+/// One time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Invocation {
+    pub command: String,
+    /// Start, UTC.
+    pub started: String,
+    pub wall_seconds: f64,
+    pub backend_reason: String,
+    /// Git revision of the repository, `unknown` without git.
+    pub revision: String,
+    /// Whether tracked files differed from that revision.
+    pub dirty: bool,
+    pub rustc: String,
+    /// [`sim::VERSION`].
+    pub simulator: u32,
+    pub host_cpu: String,
+    pub host_cores: u64,
+    pub host_os: String,
+    /// Cells at a time.
+    pub jobs: u64,
+    pub experiments: Vec<String>,
+    pub cells_stored: u64,
+    pub cells_executed: u64,
+    pub cells_failed: u64,
+    pub cells_skipped: u64,
+    /// Simulated seconds per second on one core, by system, of the cells executed this time.
+    #[serde(default)]
+    pub simulated_seconds_per_second: BTreeMap<String, f64>,
+}
+
+impl Invocation {
+    /// Gathers what is known at the start.
+    pub fn begin(root: &Root, backend_reason: &str, jobs: usize, experiments: Vec<String>) -> Invocation {
+        let git = |arguments: &[&str]| {
+            let command = cmd("git", arguments).dir(root.path()).stderr_null();
+            command.read().ok().filter(|text| !text.is_empty())
+        };
+        let revision = git(&["rev-parse", "HEAD"]);
+        Invocation {
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            started: utc(SystemTime::now()),
+            backend_reason: backend_reason.to_owned(),
+            // A fresh clone without history still has a state.
+            dirty: git(&["status", "--porcelain", "--untracked-files=no"]).is_some(),
+            revision: revision.unwrap_or_else(|| "unknown".to_owned()),
+            rustc: cmd!("rustc", "--version").stderr_null().read().unwrap_or_else(|_| "unknown".to_owned()),
+            simulator: sim::VERSION,
+            host_cpu: cpu(),
+            host_cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+            host_os: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            jobs: jobs as u64,
+            experiments,
+            ..Invocation::default()
+        }
+    }
+
+    /// Adds what is known at the end.
+    pub fn end(&mut self, wall_seconds: f64, tally: &Tally) {
+        self.wall_seconds = (wall_seconds * 1000.0).round() / 1000.0;
+        self.cells_stored = tally.stored as u64;
+        self.cells_executed = tally.executed as u64;
+        self.cells_failed = tally.failed as u64;
+        self.cells_skipped = tally.skipped as u64;
+        self.simulated_seconds_per_second = (tally.pace.iter())
+            .filter(|(_, (_, wall))| *wall > 0.0)
+            .map(|(system, (simulated, wall))| (system.clone(), (simulated / wall * 100.0).round() / 100.0))
+            .collect();
+    }
+}
+
+impl RunInfo {
+    /// Reads the folder's file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is of another version, by line.
+    pub fn read(run: &Path) -> Result<RunInfo> {
+        let path = run.join(NAME);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("in {}", path.display()))
+    }
+
+    /// Appends an invocation to the folder's file, which is begun if there is none that can be read.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn append(
+        run: &Path,
+        machine: &str,
+        backend: &str,
+        quick: bool,
+        invocation: Invocation,
+    ) -> Result<()> {
+        let mut info = RunInfo::read(run).unwrap_or_default();
+        info.machine = machine.to_owned();
+        info.backend = backend.to_owned();
+        info.quick = quick;
+        info.invocation.push(invocation);
+        files::write_atomically(&run.join(NAME), toml::to_string(&info)?.as_bytes())
+    }
+}
+
+/// The processor's name, as Linux tells it.
+fn cpu() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(':'))
+        .map_or("unknown".to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+/// ISO 8601 in UTC, to the second.
+fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that the leap day comes last: the usual conversion from days (H. Hinnant,
+    // "chrono-compatible low-level date algorithms").
+    let z = days + 719_468;
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates_by_hand() {
+        let at = |seconds| utc(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_827_696), "2000-02-29T12:34:56Z");
+        assert_eq!(at(1_735_689_599), "2024-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn invocations_are_kept() {
+        let run = tempfile::tempdir().unwrap();
+        for command in ["one", "two"] {
+            let invocation = Invocation { command: command.to_owned(), ..Invocation::default() };
+            RunInfo::append(run.path(), "h200", "sim", true, invocation).unwrap();
+        }
+        let info = RunInfo::read(run.path()).unwrap();
+        assert_eq!((info.quick, info.invocation.len()), (true, 2));
+        assert_eq!(info.invocation[1].command, "two");
+    }
+}

@@ -1,0 +1,182 @@
+//! Statistics as pure functions: upstream's definitions and ours, each on integer nanoseconds.
+
+/// Mean and percentiles with the number of samples behind them, all in the unit of the samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    pub n: u64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+}
+
+impl Summary {
+    /// Of all samples; `None` when there are none.
+    pub fn of(samples: &[u64]) -> Option<Summary> {
+        if samples.is_empty() {
+            return None;
+        }
+        let mut sorted = samples.to_vec();
+        sorted.sort_unstable();
+        Some(Summary {
+            n: sorted.len() as u64,
+            mean: mean(samples),
+            p50: percentile(&sorted, 0.50),
+            p90: percentile(&sorted, 0.90),
+            p95: percentile(&sorted, 0.95),
+            p99: percentile(&sorted, 0.99),
+        })
+    }
+
+    /// By upstream's rule: truncated, in milliseconds, rounded to 3 decimals.
+    pub fn upstream_ms(samples_ns: &[u64]) -> Option<Summary> {
+        let s = Summary::of(upstream_truncation(samples_ns))?;
+        let ms = |ns: f64| round(ns / 1e6, 3);
+        Some(Summary {
+            n: s.n,
+            mean: ms(s.mean),
+            p50: ms(s.p50),
+            p90: ms(s.p90),
+            p95: ms(s.p95),
+            p99: ms(s.p99),
+        })
+    }
+}
+
+/// The mean. The sum is exact: 2^64 ns are 584 years.
+pub fn mean(samples: &[u64]) -> f64 {
+    samples.iter().sum::<u64>() as f64 / samples.len() as f64
+}
+
+/// Linear interpolation between order statistics at position `q * (n - 1)`, as NumPy does by default.
+/// `sorted` must not be empty.
+pub fn percentile(sorted: &[u64], q: f64) -> f64 {
+    let position = q * (sorted.len() - 1) as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    let (a, b) = (sorted[below] as f64, sorted[above] as f64);
+    let t = position - below as f64;
+    // NumPy starts from the nearer end, which decides the last bit.
+    if t < 0.5 { a + (b - a) * t } else { b - (b - a) * (1.0 - t) }
+}
+
+/// Upstream's cut: of more than 20 samples the second half, and of that the last 5,000.
+pub fn upstream_truncation<T>(samples: &[T]) -> &[T] {
+    if samples.len() <= 20 {
+        return samples;
+    }
+    let half = &samples[samples.len() / 2..];
+    &half[half.len().saturating_sub(5000)..]
+}
+
+/// Rounds like Python's `round`: to the nearest decimal of the float's exact value, ties to even. NumPy's own `round`
+/// scales first and can differ in the last digit where the exact value lies next to a tie.
+pub fn round(x: f64, decimals: usize) -> f64 {
+    // The standard library formats the exact value with ties to even.
+    format!("{x:.decimals$}").parse().expect("a formatted float is a float")
+}
+
+/// Whether requests arrive faster than they are served, so that end-to-end times depend on how long one waits.
+///
+/// Utilisation of 1 or more says so. Below, the queue counts as growing when the median wait of the last quarter of the
+/// requests is over 5 times that of the first quarter (steady growth makes it 7) and over 10 mean service times; a burst
+/// that the server recovers from does not meet both.
+pub fn overloaded(utilisation: f64, waits_ns: &[u64], mean_service_ns: f64) -> bool {
+    if utilisation >= 1.0 {
+        return true;
+    }
+    let quarter = waits_ns.len() / 4;
+    if quarter == 0 {
+        return false;
+    }
+    let median = |waits: &[u64]| {
+        let mut sorted = waits.to_vec();
+        sorted.sort_unstable();
+        percentile(&sorted, 0.5)
+    };
+    let (first, last) = (median(&waits_ns[..quarter]), median(&waits_ns[waits_ns.len() - quarter..]));
+    last > 5.0 * first && last > 10.0 * mean_service_ns
+}
+
+/// The samples that a percentile needs to mean something: ten beyond it.
+pub fn enough_for(n: u64, q: f64) -> bool {
+    n as f64 * (1.0 - q) >= 10.0 - 1e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_by_hand() {
+        // Position 0.99 * 4 = 3.96: 40 + 0.96 * 10.
+        assert_eq!(percentile(&[10, 20, 30, 40, 50], 0.99), 49.6);
+        assert_eq!(percentile(&[10, 20, 30, 40, 50], 0.5), 30.0);
+        assert_eq!(percentile(&[1, 2], 0.5), 1.5);
+        assert_eq!(percentile(&[7], 0.99), 7.0);
+        assert_eq!(percentile(&[1, 2, 3, 4], 0.25), 1.75);
+    }
+
+    #[test]
+    fn truncation_by_hand() {
+        let numbers = |n: u64| (0..n).collect::<Vec<_>>();
+        assert_eq!(upstream_truncation(&numbers(20)).len(), 20);
+        assert_eq!(upstream_truncation(&numbers(21)), &numbers(21)[10..]);
+        assert_eq!(upstream_truncation(&numbers(76)).len(), 38);
+        let long = numbers(37_037);
+        assert_eq!(upstream_truncation(&long), &long[32_037..]);
+        assert!(upstream_truncation::<u64>(&[]).is_empty());
+    }
+
+    #[test]
+    fn rounding_is_pythons() {
+        // round(2.675, 2) == 2.67 in Python, as 2.675 is slightly less; 0.125 and 0.375 are exact ties.
+        assert_eq!(round(2.675, 2), 2.67);
+        assert_eq!(round(0.125, 2), 0.12);
+        assert_eq!(round(0.375, 2), 0.38);
+        assert_eq!((round(1_963.885_5, 3), round(1.0005, 3)), (1963.886, 1.0));
+        assert_eq!(round(4.0, 3), 4.0);
+    }
+
+    #[test]
+    fn upstream_summary_is_in_rounded_milliseconds() {
+        let s = Summary::upstream_ms(&[1_000_000, 2_000_400, 3_000_000]).unwrap();
+        assert_eq!((s.n, s.mean, s.p50), (3, 2.0, 2.0));
+        assert_eq!(Summary::upstream_ms(&[]), None);
+    }
+
+    #[test]
+    fn a_stall_shows_in_end_to_end_times() {
+        // Arrivals each 10 ms for 1 s, service 1 ms, the server stalls for 500 ms at 0.2 s.
+        let ms = 1_000_000u64;
+        let (mut service, mut end_to_end, mut free) = (Vec::new(), Vec::new(), 0);
+        for arrival in (0..100u64).map(|k| k * 10 * ms) {
+            let start = arrival.max(free);
+            let stall = if arrival == 200 * ms { 500 * ms } else { 0 };
+            free = start + stall + ms;
+            service.push(free - start);
+            end_to_end.push(free - arrival);
+        }
+        let (service, end_to_end) = (Summary::of(&service).unwrap(), Summary::of(&end_to_end).unwrap());
+        // By hand: waits fall by 9 ms per request from 501 ms; p99 interpolates between 492 and 501 ms at 0.01.
+        assert!((end_to_end.p99 / 1e6 - 492.09).abs() < 1e-6, "{end_to_end:?}");
+        assert_eq!(service.p95 / 1e6, 1.0);
+    }
+
+    #[test]
+    fn few_samples_are_too_few() {
+        assert!(enough_for(200, 0.5) && !enough_for(200, 0.99) && !enough_for(200, 0.999));
+        assert!(enough_for(1000, 0.99) && !enough_for(999, 0.99));
+    }
+
+    #[test]
+    fn a_growing_queue_is_overload() {
+        let growing: Vec<u64> = (0..1000).map(|k| k * 1000).collect();
+        assert!(overloaded(0.9, &growing, 2000.0));
+        assert!(overloaded(1.0, &[], 1.0));
+        assert!(!overloaded(0.5, &[0; 1000], 2000.0));
+        let burst: Vec<u64> = (0..1000).map(|k| if k > 400 && k < 500 { 1_000_000 } else { 0 }).collect();
+        assert!(!overloaded(0.9, &burst, 2000.0));
+    }
+}

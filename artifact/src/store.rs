@@ -1,0 +1,293 @@
+//! The cells of a run folder. Each is written under a temporary name and renamed when it is whole, so a run can be
+//! killed at any moment and goes on where it was.
+
+use crate::files::{cannot_write, sync_folder, write_synced};
+use crate::key::{self, Inputs};
+use crate::library::one_line;
+use crate::measures::Record;
+use crate::samples;
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use sim::Progress;
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+const CELL: &str = "cell.toml";
+const SAMPLES: &str = "samples.parquet";
+/// Of folders that are not finished. No key starts with a dot.
+const TEMPORARY: &str = ".partial-";
+
+/// What is stored of a cell.
+#[derive(Debug, PartialEq)]
+pub enum Stored {
+    Done(Record),
+    /// It failed in an earlier run, with this message.
+    Failed(String),
+    Absent,
+    /// Something is there that cannot be used, and why.
+    Broken(String),
+}
+
+/// `cell.toml`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CellFile {
+    key: String,
+    status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    inputs: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_effort: Option<BestEffortTable>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OutcomeTable {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    span_ns: u64,
+    end_ns: u64,
+    arrivals: u64,
+    requests: u64,
+    samples_sha256: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BestEffortTable {
+    iterations: u64,
+    partial: f64,
+    elapsed_ns: u64,
+}
+
+/// A run folder that no other process writes.
+pub struct Store {
+    cells: PathBuf,
+    /// Held as long as the store is open; the system releases it however the process ends.
+    _lock: File,
+}
+
+impl Store {
+    /// Opens a run folder, makes it if it is not there, and clears what a killed run left half-written.
+    ///
+    /// # Errors
+    /// Another process has it open, or it cannot be written.
+    pub fn open(run: &Path) -> Result<Store> {
+        let cells = run.join("cells");
+        fs::create_dir_all(&cells).with_context(|| cannot_write(&cells))?;
+        let path = run.join(".lock");
+        let lock = File::create(&path).with_context(|| cannot_write(&path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => bail!(
+                "another run is writing to {}; wait for it, or choose another folder with --out",
+                run.display()
+            ),
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+            }
+        }
+        for entry in fs::read_dir(&cells).with_context(|| format!("cannot list {}", cells.display()))? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                fs::remove_dir_all(entry.path()).with_context(|| cannot_write(&entry.path()))?;
+            }
+        }
+        Ok(Store { cells, _lock: lock })
+    }
+
+    /// What is stored for these inputs.
+    pub fn read(&self, inputs: &Inputs) -> Stored {
+        read(&self.cells.join(inputs.key()), inputs)
+    }
+
+    /// Stores a result; replaces what was there.
+    ///
+    /// # Errors
+    /// The folder cannot be written, as when the disk is full; nothing partial remains.
+    pub fn write(&self, inputs: &Inputs, result: std::result::Result<&Record, &str>) -> Result<()> {
+        let key = inputs.key();
+        let folder = self.cells.join(&key);
+        let temporary = self.cells.join(format!("{TEMPORARY}{key}"));
+        let write = || -> Result<()> {
+            fs::create_dir(&temporary)?;
+            let mut file = CellFile {
+                key: key.clone(),
+                status: "ok".to_owned(),
+                error: None,
+                inputs: inputs.map().clone(),
+                outcome: None,
+                best_effort: None,
+            };
+            match result {
+                Ok(record) => {
+                    let bytes = samples::encode(&record.requests)?;
+                    file.outcome = Some(OutcomeTable {
+                        trace: record.trace.clone(),
+                        span_ns: record.span_ns,
+                        end_ns: record.end_ns,
+                        arrivals: record.arrivals,
+                        requests: record.requests.len() as u64,
+                        samples_sha256: key::sha256(&bytes),
+                    });
+                    file.best_effort = record.best_effort.map(|p| BestEffortTable {
+                        iterations: p.iterations,
+                        partial: p.partial,
+                        elapsed_ns: p.elapsed_ns,
+                    });
+                    write_synced(&temporary.join(SAMPLES), &bytes)?;
+                }
+                Err(message) => {
+                    file.status = "failed".to_owned();
+                    file.error = Some(message.to_owned());
+                }
+            }
+            write_synced(&temporary.join(CELL), toml::to_string(&file)?.as_bytes())?;
+            sync_folder(&temporary)?;
+            // A folder can only be renamed onto an empty one.
+            if folder.exists() {
+                fs::remove_dir_all(&folder)?;
+            }
+            fs::rename(&temporary, &folder)?;
+            sync_folder(&self.cells)?;
+            Ok(())
+        };
+        write().inspect_err(|_| drop(fs::remove_dir_all(&temporary))).with_context(|| cannot_write(&folder))
+    }
+}
+
+/// Reads the folder of a cell, and checks it against what it should be.
+fn read(folder: &Path, inputs: &Inputs) -> Stored {
+    if !folder.exists() {
+        return Stored::Absent;
+    }
+    match read_checked(folder, inputs) {
+        Ok(stored) => stored,
+        Err(error) => Stored::Broken(format!("{}: {}", folder.display(), one_line(&error))),
+    }
+}
+
+fn read_checked(folder: &Path, inputs: &Inputs) -> Result<Stored> {
+    let text = fs::read_to_string(folder.join(CELL)).with_context(|| format!("cannot read {CELL}"))?;
+    let file: CellFile =
+        toml::from_str(&text).with_context(|| format!("{CELL} is torn or of another version"))?;
+    ensure!(file.key == inputs.key(), "{CELL} has the key {}, not that of its folder", file.key);
+    ensure!(
+        Inputs::from_map(file.inputs) == *inputs,
+        "{CELL} holds other inputs than those that its key stands for; it was edited"
+    );
+    if file.status == "failed" {
+        return Ok(Stored::Failed(file.error.unwrap_or_default()));
+    }
+    ensure!(file.status == "ok", "{CELL} has the unknown status `{}`", file.status);
+    let outcome = file.outcome.with_context(|| format!("{CELL} has no outcome"))?;
+    let bytes = fs::read(folder.join(SAMPLES)).with_context(|| format!("cannot read {SAMPLES}"))?;
+    let digest = key::sha256(&bytes);
+    ensure!(
+        digest == outcome.samples_sha256,
+        "{SAMPLES} has the SHA-256 {digest}, but {CELL} says {}",
+        outcome.samples_sha256
+    );
+    let requests = samples::decode(bytes).with_context(|| SAMPLES.to_owned())?;
+    ensure!(
+        requests.len() as u64 == outcome.requests,
+        "{SAMPLES} has {} rows, but {CELL} says {}",
+        requests.len(),
+        outcome.requests
+    );
+    Ok(Stored::Done(Record {
+        trace: outcome.trace,
+        span_ns: outcome.span_ns,
+        end_ns: outcome.end_ns,
+        arrivals: outcome.arrivals,
+        requests,
+        best_effort: file.best_effort.map(|b| Progress {
+            iterations: b.iterations,
+            partial: b.partial,
+            elapsed_ns: b.elapsed_ns,
+        }),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::Request;
+
+    fn inputs(seed: u64) -> Inputs {
+        Inputs::from_map(BTreeMap::from([("seed".to_owned(), seed.to_string())]))
+    }
+
+    fn record() -> Record {
+        Record {
+            trace: Some("a \"label\"".to_owned()),
+            span_ns: 10,
+            end_ns: 12,
+            arrivals: 1,
+            requests: vec![Request { arrival_ns: 1, start_ns: 2, end_ns: 12 }],
+            best_effort: Some(Progress { iterations: 7, partial: 0.1, elapsed_ns: 12 }),
+        }
+    }
+
+    #[test]
+    fn cells_come_back() {
+        let run = tempfile::tempdir().unwrap();
+        let store = Store::open(run.path()).unwrap();
+        assert_eq!(store.read(&inputs(1)), Stored::Absent);
+        store.write(&inputs(1), Err("no such kernel")).unwrap();
+        assert_eq!(store.read(&inputs(1)), Stored::Failed("no such kernel".to_owned()));
+        store.write(&inputs(1), Ok(&record())).unwrap();
+        assert_eq!(store.read(&inputs(1)), Stored::Done(record()));
+        assert_eq!(store.read(&inputs(2)), Stored::Absent);
+    }
+
+    #[test]
+    fn a_second_run_in_the_same_folder_is_refused() {
+        let run = tempfile::tempdir().unwrap();
+        let first = Store::open(run.path()).unwrap();
+        let error = Store::open(run.path()).err().unwrap();
+        assert!(format!("{error:#}").contains("another run is writing to"), "{error:#}");
+        drop(first);
+        Store::open(run.path()).unwrap();
+    }
+
+    #[test]
+    fn damage_is_found_and_named() {
+        let run = tempfile::tempdir().unwrap();
+        let store = Store::open(run.path()).unwrap();
+        let folder = run.path().join("cells").join(inputs(1).key());
+        let damage = |change: &dyn Fn()| {
+            store.write(&inputs(1), Ok(&record())).unwrap();
+            change();
+            match store.read(&inputs(1)) {
+                Stored::Broken(reason) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        let edit = |from: &str, to: &str| {
+            let text = fs::read_to_string(folder.join(CELL)).unwrap();
+            assert!(text.contains(from), "{text}");
+            fs::write(folder.join(CELL), text.replace(from, to)).unwrap();
+        };
+        let reason = damage(&|| fs::write(folder.join(SAMPLES), b"PAR1").unwrap());
+        assert!(reason.contains("SHA-256"), "{reason}");
+        assert!(damage(&|| fs::remove_file(folder.join(SAMPLES)).unwrap()).contains(SAMPLES));
+        assert!(damage(&|| edit("seed = \"1\"", "seed = \"2\"")).contains("edited"));
+        assert!(damage(&|| edit("end_ns", "end_us")).contains("torn or of another version"));
+        assert!(damage(&|| fs::write(folder.join(CELL), b"key = \"0").unwrap()).contains("torn"));
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_cleared() {
+        let run = tempfile::tempdir().unwrap();
+        let left = run.path().join("cells/.partial-0123");
+        fs::create_dir_all(&left).unwrap();
+        fs::write(left.join(SAMPLES), b"PA").unwrap();
+        Store::open(run.path()).unwrap();
+        assert!(!left.exists());
+    }
+}

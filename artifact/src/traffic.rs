@@ -1,0 +1,83 @@
+//! Planned arrivals of a cell, from the traces.
+
+use crate::cell::{Cell, Load, Source};
+use crate::root::Root;
+use anyhow::{Context, Result, ensure};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use traces::{Arrivals, Loaded, Target};
+
+/// Where the full MAF2 text is looked for, below the repository.
+pub const MAF2_TEXT: &str = "traces/full/AzureFunctionsInvocationTraceForTwoWeeksJan2021.txt";
+
+/// Traces, each read when it is first needed.
+pub struct Traffic {
+    maf2_text: PathBuf,
+    loaded: Mutex<BTreeMap<String, std::result::Result<Loaded, String>>>,
+}
+
+impl Traffic {
+    /// Reads nothing yet.
+    pub fn new(root: &Root) -> Traffic {
+        Traffic { maf2_text: root.path().join(MAF2_TEXT), loaded: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// The arrivals of a paced cell whose server takes `solo_mean_ns` when alone.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or it cannot give this load.
+    pub fn arrivals(&self, cell: &Cell, source: Source, load: Load, solo_mean_ns: u64) -> Result<Arrivals> {
+        let name = match source {
+            Source::Maf2 if self.maf2_text.exists() => traces::Source::Maf2Full(self.maf2_text.clone()),
+            Source::Maf2 => traces::Source::Maf2Excerpt,
+            Source::Poisson => traces::Source::Poisson,
+            Source::AzureLlmCode => traces::Source::AzureLlmCode,
+            Source::AzureLlmConv => traces::Source::AzureLlmConv,
+        };
+        let loaded = {
+            let mut all =
+                self.loaded.lock().map_err(|_| anyhow::anyhow!("a thread died while it read a trace"))?;
+            let entry = all
+                .entry(name.to_string())
+                .or_insert_with(|| name.load().map_err(|error| crate::library::one_line(&error)));
+            entry.clone().map_err(|message| anyhow::anyhow!("{message}"))?
+        };
+        let target = Target {
+            solo_mean_ns,
+            load: load.ratio(),
+            span_ns: span_ns(cell, solo_mean_ns),
+            seed: cell.seed,
+        };
+        let arrivals = loaded.arrivals(&target).with_context(|| format!("arrivals from {name}"))?;
+        ensure!(
+            arrivals.times_ns.len() as u64 >= crate::experiment::FEWEST_REQUESTS,
+            "{} gives {} arrivals; percentiles need at least {}",
+            arrivals.label,
+            arrivals.times_ns.len(),
+            crate::experiment::FEWEST_REQUESTS
+        );
+        Ok(arrivals)
+    }
+}
+
+/// Length of a cell, ns: for paced cells long enough for the expected number of requests.
+pub fn span_ns(cell: &Cell, solo_mean_ns: u64) -> u64 {
+    let least = cell.span.min_seconds * 1_000_000_000;
+    match cell.load {
+        // One more than asked for, as the number of requests is rounded down.
+        Some(load) => least
+            .max(((cell.span.min_requests + 1) as f64 * solo_mean_ns as f64 / load.ratio()).ceil() as u64),
+        None => least,
+    }
+}
+
+/// SHA-256 of a list of times, as hex.
+pub fn digest(times_ns: &[u64]) -> String {
+    let mut hash = Sha256::new();
+    for time in times_ns {
+        hash.update(time.to_le_bytes());
+    }
+    crate::key::hex(&hash.finalize())
+}

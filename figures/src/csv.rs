@@ -1,0 +1,68 @@
+//! Writes CSV: numbers in their shortest exact form, a missing number as an empty field.
+
+use std::fmt::Write as _;
+
+use crate::records::Backend;
+
+/// A CSV text under construction. Fields are added in order; [`Csv::end`] closes a row.
+pub struct Csv {
+    out: String,
+    columns: usize,
+    fields: Vec<String>,
+}
+
+impl Csv {
+    /// `header`: the column names, separated by spaces.
+    pub fn new(header: &str) -> Csv {
+        let columns: Vec<&str> = header.split_whitespace().collect();
+        Csv { out: columns.join(",") + "\n", columns: columns.len(), fields: Vec::new() }
+    }
+
+    pub fn text(&mut self, value: &str) -> &mut Csv {
+        let special = value.contains([',', '"', '\n', '\r']);
+        let field = if special { format!("\"{}\"", value.replace('"', "\"\"")) } else { value.to_owned() };
+        self.fields.push(field);
+        self
+    }
+
+    pub fn real(&mut self, value: Option<f64>) -> &mut Csv {
+        self.fields.push(value.map(|v| v.to_string()).unwrap_or_default());
+        self
+    }
+
+    pub fn count(&mut self, value: Option<u64>) -> &mut Csv {
+        self.fields.push(value.map(|v| v.to_string()).unwrap_or_default());
+        self
+    }
+
+    /// Ends the row. A row of the wrong length is a defect of the caller and is caught in tests.
+    pub fn end(&mut self) {
+        debug_assert_eq!(self.fields.len(), self.columns, "row and header differ in length");
+        let _ = writeln!(self.out, "{}", self.fields.join(","));
+        self.fields.clear();
+    }
+
+    pub fn finish(self) -> String {
+        self.out
+    }
+}
+
+/// A backend as the records name it.
+pub fn backend(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Sim => "sim",
+        Backend::Gpu => "gpu",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_and_missing_ones_empty() {
+        let mut csv = Csv::new("a b c");
+        csv.text("x, \"y\"").real(None).count(Some(3)).end();
+        assert_eq!(csv.finish(), "a,b,c\n\"x, \"\"y\"\"\",,3\n");
+    }
+}

@@ -1,0 +1,353 @@
+//! Reads `<experiment>.csv` of a run folder into typed rows.
+//!
+//! Source of the columns: docs/FORMATS.md. An empty field is a missing number, never 0. Everything else that
+//! the format does not say is refused, with file, line, column and value, because a figure drawn from a
+//! misread file looks right.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use polars::prelude::{CsvReadOptions, DataFrame, SerReader};
+
+/// Columns of the format, in its order.
+pub const COLUMNS: &str = "key experiment backend machine kind system inference training load seed trace status error \
+    requests span_ns \
+    upstream_n upstream_mean_ms upstream_p50_ms upstream_p90_ms upstream_p95_ms upstream_p99_ms \
+    service_n service_mean_ns service_p50_ns service_p90_ns service_p95_ns service_p99_ns \
+    e2e_n e2e_mean_ns e2e_p50_ns e2e_p90_ns e2e_p95_ns e2e_p99_ns \
+    utilisation overloaded hp_rate_hz be_rate_hz hp_norm be_norm system_throughput hp_norm_2d be_norm_2d \
+    baseline_p99_ms p99_overhead";
+
+fn columns() -> impl Iterator<Item = &'static str> {
+    COLUMNS.split_whitespace()
+}
+
+/// Where the numbers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Sim,
+    Gpu,
+}
+
+/// What ran in a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Inference alone, closed loop.
+    SoloStream,
+    /// Inference alone, paced arrivals.
+    SoloPaced,
+    SoloTraining,
+    Pair,
+}
+
+/// How a cell ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Ok,
+    Failed,
+    /// Left out by the planner, e.g. because the two jobs do not fit in memory.
+    Skipped,
+}
+
+/// One row. Fields are named after their column and keep its unit.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Line in the file, the header being line 1.
+    pub line: usize,
+    pub backend: Backend,
+    pub machine: String,
+    pub kind: Kind,
+    pub system: String,
+    pub inference: Option<String>,
+    pub training: Option<String>,
+    pub load: Option<f64>,
+    pub seed: Option<u64>,
+    pub trace: Option<String>,
+    pub status: Status,
+    pub error: Option<String>,
+    pub upstream_n: Option<u64>,
+    pub upstream_p50_ms: Option<f64>,
+    pub upstream_p99_ms: Option<f64>,
+    pub service_n: Option<u64>,
+    pub service_p99_ns: Option<f64>,
+    pub e2e_n: Option<u64>,
+    pub e2e_p99_ns: Option<f64>,
+    pub overloaded: Option<bool>,
+    pub hp_norm: Option<f64>,
+    pub be_norm: Option<f64>,
+    pub system_throughput: Option<f64>,
+    pub baseline_p99_ms: Option<f64>,
+}
+
+impl Record {
+    /// `upstream_p99_ms / baseline_p99_ms - 1`, the paper's overhead.
+    pub fn p99_overhead(&self) -> Option<f64> {
+        Some(self.upstream_p99_ms? / self.baseline_p99_ms? - 1.0)
+    }
+}
+
+/// The table of one experiment.
+#[derive(Clone, Debug)]
+pub struct Records {
+    pub path: PathBuf,
+    pub rows: Vec<Record>,
+}
+
+impl Records {
+    /// Rows with both jobs.
+    pub fn pairs(&self) -> impl Iterator<Item = &Record> {
+        self.rows.iter().filter(|r| r.kind == Kind::Pair)
+    }
+
+    /// Why the table is incomplete: failed cells, and finished pairs without a number that figures need.
+    /// Cells that the planner skipped are no gap.
+    pub fn gaps(&self) -> Vec<String> {
+        let mut gaps = Vec::new();
+        for r in &self.rows {
+            let who = || {
+                let jobs: Vec<&str> =
+                    [&r.inference, &r.training].into_iter().flatten().map(String::as_str).collect();
+                format!("line {}: {} {}", r.line, r.system, jobs.join(" + "))
+            };
+            match r.status {
+                Status::Failed => {
+                    gaps.push(format!(
+                        "{} failed: {}",
+                        who(),
+                        r.error.as_deref().unwrap_or("no reason given")
+                    ));
+                }
+                Status::Ok if r.kind == Kind::Pair => {
+                    let needed = [
+                        ("upstream_n", r.upstream_n.map(|n| n as f64)),
+                        ("upstream_p99_ms", r.upstream_p99_ms),
+                        ("baseline_p99_ms", r.baseline_p99_ms),
+                        ("hp_norm", r.hp_norm),
+                        ("be_norm", r.be_norm),
+                        ("system_throughput", r.system_throughput),
+                    ];
+                    let missing: Vec<_> = needed.iter().filter(|n| n.1.is_none()).map(|n| n.0).collect();
+                    if !missing.is_empty() {
+                        gaps.push(format!("{} has no {}", who(), missing.join(", ")));
+                    }
+                }
+                _ => {}
+            }
+        }
+        gaps
+    }
+}
+
+/// Reads the table at `path`, which must belong to `experiment`.
+///
+/// # Errors
+/// Missing or unreadable file; unknown, missing or repeated columns; a value that does not parse, is not
+/// finite or is out of range; derived columns that contradict the ones they come from; a pair twice.
+pub fn read(path: &Path, experiment: &str) -> Result<Records> {
+    let frame = CsvReadOptions::default()
+        .with_has_header(true)
+        // No inference: all text, so that a bad value can be shown as it stands in the file.
+        .with_infer_schema_length(Some(0))
+        .with_n_threads(Some(1))
+        .try_into_reader_with_file_path(Some(path.to_path_buf()))
+        .and_then(|reader| reader.finish())
+        .with_context(|| {
+            format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display())
+        })?;
+    check_columns(path, &frame)?;
+    let mut rows = Vec::with_capacity(frame.height());
+    let mut line = 2;
+    for index in 0..frame.height() {
+        let row = Row::new(path, &frame, index, line)?;
+        rows.push(row.record(experiment)?);
+        // A quoted field may hold line breaks, which are lines of the file too.
+        line += 1 + row.fields.values().flatten().map(|v| v.matches('\n').count()).sum::<usize>();
+    }
+    check_unique(path, &rows)?;
+    Ok(Records { path: path.to_path_buf(), rows })
+}
+
+fn check_columns(path: &Path, frame: &DataFrame) -> Result<()> {
+    let names: Vec<String> = frame.get_column_names().iter().map(|n| n.to_string()).collect();
+    let unknown: Vec<_> = names.iter().filter(|n| columns().all(|c| c != n.as_str())).cloned().collect();
+    let missing: Vec<_> = columns().filter(|c| names.iter().all(|n| n != c)).collect();
+    if unknown.is_empty() && missing.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{}, line 1: unknown columns [{}], missing columns [{}]; next: compare with docs/FORMATS.md, then run the \
+         experiment again with this version",
+        path.display(),
+        unknown.join(", "),
+        missing.join(", ")
+    )
+}
+
+fn check_unique(path: &Path, rows: &[Record]) -> Result<()> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for r in rows.iter().filter(|r| r.kind == Kind::Pair) {
+        let id = format!("{} {:?} {:?} {:?} {:?}", r.system, r.inference, r.training, r.load, r.seed);
+        if let Some(first) = seen.insert(id, r.line) {
+            bail!(
+                "{}, line {}, column `system`: value `{}`: the same pair, load and seed as line {first}; next: remove \
+                 one row or run the experiment again",
+                path.display(),
+                r.line,
+                r.system
+            );
+        }
+    }
+    Ok(())
+}
+
+/// One row as text, with what an error message needs.
+struct Row<'a> {
+    path: &'a Path,
+    line: usize,
+    fields: HashMap<&'static str, Option<String>>,
+}
+
+impl<'a> Row<'a> {
+    fn new(path: &'a Path, frame: &DataFrame, index: usize, line: usize) -> Result<Row<'a>> {
+        let mut fields = HashMap::new();
+        for column in columns() {
+            let value = frame.column(column)?.str()?.get(index).filter(|v| !v.is_empty());
+            fields.insert(column, value.map(str::to_owned));
+        }
+        Ok(Row { path, line, fields })
+    }
+
+    fn bad(&self, column: &str, problem: &str) -> anyhow::Error {
+        let value = self.text(column).unwrap_or_default();
+        anyhow!(
+            "{}, line {}, column `{column}`: value `{value}` {problem}; next: see docs/FORMATS.md and run the \
+             experiment again",
+            self.path.display(),
+            self.line
+        )
+    }
+
+    fn text(&self, column: &str) -> Option<String> {
+        self.fields.get(column).cloned().flatten()
+    }
+
+    fn required(&self, column: &str) -> Result<String> {
+        self.text(column).ok_or_else(|| self.bad(column, "is missing"))
+    }
+
+    fn count(&self, column: &str) -> Result<Option<u64>> {
+        self.text(column)
+            .map(|v| v.parse::<u64>().map_err(|_| self.bad(column, "is not a whole number >= 0")))
+            .transpose()
+    }
+
+    fn real(&self, column: &str, min: f64) -> Result<Option<f64>> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        let value: f64 = text.parse().map_err(|_| self.bad(column, "is not a number"))?;
+        if !value.is_finite() || value < min {
+            return Err(self.bad(column, &format!("is not a finite number >= {min}")));
+        }
+        Ok(Some(value))
+    }
+
+    /// A time that later gets divided by or drawn on a logarithmic axis.
+    fn time(&self, column: &str) -> Result<Option<f64>> {
+        let value = self.real(column, 0.0)?;
+        if value == Some(0.0) {
+            return Err(self.bad(column, "is not greater than 0"));
+        }
+        Ok(value)
+    }
+
+    /// Refuses a derived column that contradicts the ones it comes from. The tolerance allows for rounding in
+    /// the file.
+    fn agrees(&self, column: &str, stored: Option<f64>, computed: Option<f64>) -> Result<()> {
+        match (stored, computed) {
+            (Some(s), Some(c)) if (s - c).abs() > 1e-3 * (1.0 + c.abs()) => {
+                Err(self.bad(column, &format!("contradicts its row, which gives {c}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn record(&self, experiment: &str) -> Result<Record> {
+        self.required("key")?;
+        if self.required("experiment")? != experiment {
+            return Err(
+                self.bad("experiment", &format!("is not `{experiment}`, the experiment of this file"))
+            );
+        }
+        // Columns that no figure uses are still read: a file that is wrong in one place is not to be trusted
+        // in another.
+        for column in ["requests", "span_ns"] {
+            self.count(column)?;
+        }
+        for (of, unit) in [("upstream", "ms"), ("service", "ns"), ("e2e", "ns")] {
+            for what in ["mean", "p50", "p90", "p95", "p99"] {
+                self.time(&format!("{of}_{what}_{unit}"))?;
+            }
+        }
+        for column in ["utilisation", "hp_rate_hz", "be_rate_hz", "hp_norm_2d", "be_norm_2d"] {
+            self.real(column, 0.0)?;
+        }
+        let kind = match self.required("kind")?.as_str() {
+            "solo-stream" => Kind::SoloStream,
+            "solo-paced" => Kind::SoloPaced,
+            "solo-training" => Kind::SoloTraining,
+            "pair" => Kind::Pair,
+            _ => return Err(self.bad("kind", "is not one of solo-stream, solo-paced, solo-training, pair")),
+        };
+        if kind == Kind::Pair {
+            for column in ["inference", "training", "load", "seed"] {
+                self.required(column)?;
+            }
+        }
+        let record = Record {
+            line: self.line,
+            backend: match self.required("backend")?.as_str() {
+                "sim" => Backend::Sim,
+                "gpu" => Backend::Gpu,
+                _ => return Err(self.bad("backend", "is not one of sim, gpu")),
+            },
+            machine: self.required("machine")?,
+            kind,
+            system: self.required("system")?,
+            inference: self.text("inference"),
+            training: self.text("training"),
+            load: self.real("load", 0.0)?,
+            seed: self.count("seed")?,
+            trace: self.text("trace"),
+            status: match self.required("status")?.as_str() {
+                "ok" => Status::Ok,
+                "failed" => Status::Failed,
+                "skipped" => Status::Skipped,
+                _ => return Err(self.bad("status", "is not one of ok, failed, skipped")),
+            },
+            error: self.text("error"),
+            upstream_n: self.count("upstream_n")?,
+            upstream_p50_ms: self.time("upstream_p50_ms")?,
+            upstream_p99_ms: self.time("upstream_p99_ms")?,
+            service_n: self.count("service_n")?,
+            service_p99_ns: self.time("service_p99_ns")?,
+            e2e_n: self.count("e2e_n")?,
+            e2e_p99_ns: self.time("e2e_p99_ns")?,
+            overloaded: match self.text("overloaded").as_deref() {
+                None => None,
+                Some("true") => Some(true),
+                Some("false") => Some(false),
+                Some(_) => return Err(self.bad("overloaded", "is not one of true, false")),
+            },
+            hp_norm: self.real("hp_norm", 0.0)?,
+            be_norm: self.real("be_norm", 0.0)?,
+            system_throughput: self.real("system_throughput", 0.0)?,
+            baseline_p99_ms: self.time("baseline_p99_ms")?,
+        };
+        if kind == Kind::Pair {
+            let sum = record.hp_norm.zip(record.be_norm).map(|(hp, be)| hp + be);
+            self.agrees("system_throughput", record.system_throughput, sum)?;
+        }
+        self.agrees("p99_overhead", self.real("p99_overhead", -1.0)?, record.p99_overhead())?;
+        Ok(record)
+    }
+}

@@ -1,0 +1,168 @@
+//! How systems, jobs and sizes look: one table, the same in every figure.
+//!
+//! Hues are those of Okabe and Ito, which stay apart for colour-blind readers; variants of one system share a
+//! hue and differ in lightness. Position in a group is fixed too, so no reader depends on colour alone.
+
+use anyhow::{Result, anyhow};
+
+use crate::canvas::Rgb;
+
+/// Text sizes, em in px at 300 dpi: 8.9, 7.2 and 6.5 pt in print.
+pub const TITLE: i32 = 37;
+pub const BODY: i32 = 30;
+pub const SMALL: i32 = 27;
+
+pub const INK: Rgb = Rgb(0x22, 0x22, 0x22);
+pub const GREY: Rgb = Rgb(0x66, 0x66, 0x66);
+pub const RULE: Rgb = Rgb(0xD8, 0xD8, 0xD8);
+/// Behind every second group of bars.
+pub const BAND: Rgb = Rgb(0xF4, 0xF4, 0xF4);
+/// Banner of simulated results: amber, so that nobody takes them for measurements.
+pub const BANNER_SIM: Rgb = Rgb(0xFF, 0xE3, 0x9E);
+/// Banner of measured results.
+pub const BANNER_GPU: Rgb = Rgb(0xDD, 0xEB, 0xE4);
+/// Share of white in the best-effort part of a stacked bar.
+pub const BEST_EFFORT_TINT: f64 = 0.62;
+
+/// A system under comparison, as figures show it.
+#[derive(Debug)]
+pub struct SystemStyle {
+    /// Name in the records.
+    pub id: &'static str,
+    pub label: &'static str,
+    pub color: Rgb,
+    /// What a reader must know about this variant; empty where the name says it.
+    pub note: &'static str,
+}
+
+const fn system(
+    id: &'static str,
+    label: &'static str,
+    color: (u8, u8, u8),
+    note: &'static str,
+) -> SystemStyle {
+    SystemStyle { id, label, color: Rgb(color.0, color.1, color.2), note }
+}
+
+/// Every known system in drawing order.
+pub static SYSTEMS: &[SystemStyle] = &[
+    system("no-sharing", "Baseline", (0x7A, 0x7A, 0x7A), ""),
+    system("time-slicing", "Time-slicing", (0xE6, 0x9F, 0x00), ""),
+    system("mps", "MPS", (0x56, 0xB4, 0xE9), ""),
+    system("mps-priority", "MPS-priority", (0x00, 0x5B, 0x94), ""),
+    system("tgs", "TGS", (0xE3, 0x9A, 0xC4), "TGS: rate control of the TGS paper over time-sliced contexts."),
+    system("tgs-mps", "TGS on MPS", (0xB8, 0x56, 0x92), "TGS on MPS: the same rate control under MPS."),
+    system(
+        "tgs-artifact",
+        "TGS-artifact",
+        (0x6B, 0x1F, 0x4F),
+        "TGS-artifact: the port behind the published TGS rows (priorities, batches of 20, no working rate control).",
+    ),
+    system("tally-no-scheduling", "No scheduling", (0xD5, 0x5E, 0x00), ""),
+    system("tally-no-transform", "Scheduling w/o transformation", (0xE8, 0xC5, 0x47), ""),
+    system("tally", "Tally", (0x00, 0x9E, 0x73), "Tally: scheduling and transformation as upstream."),
+    system(
+        "gate",
+        "Gate",
+        (0x2B, 0x2B, 0x2B),
+        "Gate: this project's gate over time-sliced contexts, between launches.",
+    ),
+    system("gate-cubin", "Gate-cubin", (0x55, 0x55, 0x55), "Gate-cubin: also between thread blocks."),
+    system("gate-mps", "Gate on MPS", (0x80, 0x80, 0x80), "Gate on MPS: the gate under MPS."),
+    system("gate-mps-2", "Gate on MPS, 2", (0xA3, 0xA3, 0xA3), "Gate on MPS, 2: two launches in flight."),
+    system("gate-mps-8", "Gate on MPS, 8", (0xC4, 0xC4, 0xC4), "Gate on MPS, 8: eight launches in flight."),
+];
+
+/// Drawing order of the training jobs that the paper uses; others follow in the order of the records.
+const TRAININGS: &[&str] = &["resnet50", "pointnet", "bert", "gpt2-large", "pegasus-x-base", "whisper"];
+/// Drawing order of the inference jobs.
+const INFERENCES: &[&str] =
+    &["bert", "llama-2-7b", "resnet50", "yolov6m", "gpt-neo-2.7b", "stable-diffusion"];
+
+/// The style of a system.
+///
+/// # Errors
+/// A system without a style. A fall-back colour would let two systems look alike.
+pub fn style_of(system: &str) -> Result<&'static SystemStyle> {
+    SYSTEMS.iter().find(|s| s.id == system).ok_or_else(|| {
+        let known: Vec<_> = SYSTEMS.iter().map(|s| s.id).collect();
+        anyhow!(
+            "system `{system}` has no colour; known: {}; give it a row in figures/src/style.rs",
+            known.join(", ")
+        )
+    })
+}
+
+/// Position of a system in drawing order; unknown ones come last.
+pub fn system_rank(system: &str) -> usize {
+    SYSTEMS.iter().position(|s| s.id == system).unwrap_or(SYSTEMS.len())
+}
+
+/// Position of a job in drawing order; unknown ones come last.
+pub fn job_rank(job: &str) -> usize {
+    let list = if job.ends_with("-infer") { INFERENCES } else { TRAININGS };
+    list.iter().position(|j| *j == short_job(job)).unwrap_or(list.len())
+}
+
+/// A workload id without its role: `gpt2-large-train` is `gpt2-large`.
+pub fn short_job(job: &str) -> &str {
+    job.strip_suffix("-train").or_else(|| job.strip_suffix("-infer")).unwrap_or(job)
+}
+
+/// The name of an inference job in a heading.
+pub fn inference_label(job: &str) -> String {
+    let name = match short_job(job) {
+        "bert" => "BERT",
+        "llama-2-7b" => "Llama-2-7B",
+        "resnet50" => "ResNet-50",
+        "yolov6m" => "YOLOv6-m",
+        "gpt-neo-2.7b" => "GPT-Neo-2.7B",
+        "stable-diffusion" => "Stable Diffusion",
+        other => other,
+    };
+    format!("{name} inference")
+}
+
+/// A number with thousands separators and `decimals` decimals: `2,000`, `4.098`.
+pub fn number(value: f64, decimals: usize) -> String {
+    let plain = format!("{value:.decimals$}");
+    let (sign, rest) = plain.strip_prefix('-').map_or(("", plain.as_str()), |r| ("-", r));
+    let (whole, fraction) = rest.split_once('.').map_or((rest, ""), |(w, f)| (w, f));
+    let mut grouped = String::new();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if fraction.is_empty() { format!("{sign}{grouped}") } else { format!("{sign}{grouped}.{fraction}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_read_well() {
+        assert_eq!(short_job("gpt2-large-train"), "gpt2-large");
+        assert_eq!(inference_label("llama-2-7b-infer"), "Llama-2-7B inference");
+        assert_eq!(number(1982.652, 3), "1,982.652");
+        assert_eq!(number(999.0, 0), "999");
+        assert_eq!(number(-1_234_567.0, 0), "-1,234,567");
+    }
+
+    #[test]
+    fn every_system_has_its_own_colour() {
+        for (i, a) in SYSTEMS.iter().enumerate() {
+            for b in &SYSTEMS[i + 1..] {
+                assert!(a.color != b.color && a.id != b.id, "{} and {}", a.id, b.id);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_system_is_refused() {
+        let error = style_of("magic").unwrap_err().to_string();
+        assert!(error.contains("magic") && error.contains("tgs-artifact"), "{error}");
+    }
+}

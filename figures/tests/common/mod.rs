@@ -1,0 +1,118 @@
+//! Run folders for tests: the synthetic tables, whole or changed.
+
+// Each test binary uses a part of it.
+#![allow(dead_code)]
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+pub const FIG5: &str = include_str!("../data/fig5.csv");
+pub const FIG7A: &str = include_str!("../data/fig7a.csv");
+
+/// A run folder with both synthetic tables.
+pub fn run_folder() -> TempDir {
+    folder(FIG5, FIG7A)
+}
+
+/// A run folder with the given text as table of fig5 and no other table.
+pub fn run_with(fig5: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("fig5.csv"), fig5).unwrap();
+    dir
+}
+
+fn folder(fig5: &str, fig7a: &str) -> TempDir {
+    let dir = run_with(fig5);
+    fs::write(dir.path().join("fig7a.csv"), fig7a).unwrap();
+    dir
+}
+
+/// A table as rows of fields, to change single values.
+#[derive(Clone)]
+pub struct Table {
+    pub header: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn fig5() -> Table {
+        // The label of the arrivals holds a comma; here a simpler one will do.
+        let text = FIG5.replace("\"SYNTHETIC test data, not a measurement\"", "SYNTHETIC test data");
+        let mut lines = text.lines().map(|l| l.split(',').map(str::to_owned).collect::<Vec<_>>());
+        Table { header: lines.next().unwrap(), rows: lines.collect() }
+    }
+
+    fn column(&self, name: &str) -> usize {
+        self.header.iter().position(|h| h == name).unwrap()
+    }
+
+    pub fn get(&self, row: usize, column: &str) -> &str {
+        &self.rows[row][self.column(column)]
+    }
+
+    pub fn set(&mut self, row: usize, column: &str, value: &str) {
+        let column = self.column(column);
+        self.rows[row][column] = value.to_owned();
+    }
+
+    pub fn set_all(&mut self, column: &str, value: &str) {
+        for row in 0..self.rows.len() {
+            self.set(row, column, value);
+        }
+    }
+
+    /// First row of a pair.
+    pub fn find(&self, system: &str, inference: &str, training: &str) -> usize {
+        (0..self.rows.len())
+            .find(|r| {
+                self.get(*r, "system") == system
+                    && self.get(*r, "inference") == inference
+                    && self.get(*r, "training") == training
+            })
+            .unwrap()
+    }
+
+    /// Empties every result of a row and gives it a status.
+    pub fn lose(&mut self, row: usize, status: &str, error: &str) {
+        for column in self.column("requests")..self.header.len() {
+            self.rows[row][column].clear();
+        }
+        self.set(row, "status", status);
+        self.set(row, "error", error);
+    }
+
+    /// Keeps the rows of one pair and the solo rows.
+    pub fn only(&mut self, inference: &str, training: &str) {
+        let (i, t) = (self.column("inference"), self.column("training"));
+        self.rows.retain(|r| r[i] == inference && (r[t].is_empty() || r[t] == training));
+    }
+
+    pub fn csv(&self) -> String {
+        let mut out = self.header.join(",") + "\n";
+        for row in &self.rows {
+            out += &(row.join(",") + "\n");
+        }
+        out
+    }
+}
+
+/// Every file of a folder, by path relative to it, sorted.
+pub fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
+                found.push((name, fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}

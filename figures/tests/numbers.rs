@@ -1,0 +1,215 @@
+//! Aggregates against values computed by hand, and the tables as readers see them.
+
+mod common;
+
+use std::fs;
+
+use common::{Table, run_with};
+use figures::grid::{Grid, Spread};
+use figures::{draw, overheads, records};
+use insta::assert_snapshot;
+
+/// One pair, three systems, two seeds, with numbers that are easy to check: the baseline is 4 ms.
+fn small() -> Table {
+    let mut table = Table::fig5();
+    table.only("bert-infer", "resnet50-train");
+    let row = |t: &Table, system: &str| t.rows[t.find(system, "bert-infer", "resnet50-train")].clone();
+    let source = table.clone();
+    table.rows.truncate(1);
+    table.set(0, "upstream_p99_ms", "4");
+    for (system, seed, p99, hp, be, overloaded) in [
+        ("mps", "1", "8", "1", "0.5", "false"),
+        ("mps", "2", "32", "0.5", "0.5", "true"),
+        ("tgs", "1", "6", "1", "0.6", "false"),
+        ("tgs", "2", "10", "1", "0.8", "false"),
+        ("tally", "1", "4.2", "1", "0.3", "false"),
+        ("tally", "2", "4.4", "1", "0.5", "false"),
+    ] {
+        table.rows.push(row(&source, system));
+        let at = table.rows.len() - 1;
+        for (column, value) in [
+            ("seed", seed),
+            ("upstream_p99_ms", p99),
+            ("baseline_p99_ms", "4"),
+            ("hp_norm", hp),
+            ("be_norm", be),
+            ("overloaded", overloaded),
+            ("system_throughput", ""),
+            ("p99_overhead", ""),
+        ] {
+            table.set(at, column, value);
+        }
+        let total = hp.parse::<f64>().unwrap() + be.parse::<f64>().unwrap();
+        table.set(at, "system_throughput", &total.to_string());
+    }
+    table
+}
+
+fn read(table: &Table) -> records::Records {
+    let dir = run_with(&table.csv());
+    records::read(&dir.path().join("fig5.csv"), "fig5").unwrap()
+}
+
+#[test]
+fn overheads_match_hand_computed_values() {
+    let summaries = overheads::summaries(&read(&small()));
+    let close = |a: Option<f64>, b: f64| assert!((a.unwrap() - b).abs() < 1e-12, "{a:?} and {b}");
+    let mps = summaries.iter().find(|s| s.system == "mps").unwrap();
+    // Ratios 2 and 8.
+    assert_eq!((mps.cells, mps.overloaded), (2, 1));
+    close(mps.mean, 4.0);
+    close(mps.geometric, 3.0);
+    close(mps.median, 4.0);
+    assert_eq!(mps.range, Some((1.0, 7.0)));
+    close(mps.hp_norm, 0.75);
+    close(mps.be_norm, 0.5);
+    close(mps.system_throughput, 1.25);
+    // Tally 1.3 and 1.5 against MPS 1.5 and 1.0.
+    close(mps.tally_share.map(|t| t.0), 2.8 / 2.5);
+    close(mps.tally_share.map(|t| t.1), (1.3 / 1.5 + 1.5) / 2.0);
+    let tally = summaries.iter().find(|s| s.system == "tally").unwrap();
+    close(tally.mean, 0.075);
+    close(tally.tally_share.map(|t| t.0), 1.0);
+}
+
+#[test]
+fn a_failed_cell_leaves_the_means_and_the_comparison() {
+    let mut table = small();
+    table.lose(2, "failed", "because");
+    let summaries = overheads::summaries(&read(&table));
+    let mps = summaries.iter().find(|s| s.system == "mps").unwrap();
+    assert_eq!((mps.cells, mps.failed, mps.mean), (1, 1, Some(1.0)));
+    assert_eq!(mps.tally_share, Some((1.3 / 1.5, 1.3 / 1.5)), "only seed 1 was finished by both");
+    table.lose(1, "failed", "because");
+    let summaries = overheads::summaries(&read(&table));
+    let mps = summaries.iter().find(|s| s.system == "mps").unwrap();
+    assert_eq!((mps.cells, mps.mean, mps.tally_share), (0, None, None));
+}
+
+#[test]
+fn seeds_become_a_median_latency_and_a_mean_throughput() {
+    let mut table = small();
+    let third = table.rows[1].clone();
+    table.rows.push(third);
+    let at = table.rows.len() - 1;
+    table.set(at, "seed", "3");
+    table.set(at, "upstream_p99_ms", "9");
+    let grid = Grid::of(&read(&table)).unwrap();
+    assert_eq!(grid.systems.iter().map(|s| s.id).collect::<Vec<_>>(), ["mps", "tgs", "tally"]);
+    assert_eq!(grid.facts.seeds, [1, 2, 3]);
+    assert_eq!(grid.panels[0].baseline_p99_ms, Some(4.0));
+    let mps = grid.panels[0].groups[0].cells[0].as_ref().unwrap();
+    assert_eq!(mps.p99_ms, Some(Spread { value: 9.0, min: 8.0, max: 32.0 }));
+    let total = mps.system_throughput.unwrap();
+    assert!((total.value - 4.0 / 3.0).abs() < 1e-12 && total.min == 1.0 && total.max == 1.5);
+    assert!(mps.overloaded, "one overloaded seed marks the cell");
+}
+
+fn tables(table: &Table, partial: bool) -> (String, String, String) {
+    let dir = run_with(&table.csv());
+    draw(dir.path(), &["overheads".to_owned(), "pairs".to_owned()], partial).unwrap();
+    let read = |name: &str| fs::read_to_string(dir.path().join("tables").join(name)).unwrap();
+    (read("overheads.md"), read("overheads.csv"), read("pairs.md"))
+}
+
+#[test]
+fn tables_as_readers_see_them() {
+    let mut table = small();
+    table.set_all("machine", "h200");
+    table.lose(4, "skipped", "38 + 120 GiB | too much");
+    table.set(1, "upstream_n", "38");
+    let (overheads, csv, pairs) = tables(&table, false);
+    assert_snapshot!(overheads, @r#"
+**SIMULATED (h200 model)**, not measured on a GPU. Load 0.5. Arrivals: SYNTHETIC test data. Seeds: 1, 2.
+
+# p99 overhead and system throughput by system
+
+This run:
+
+| system | cells | overloaded | failed | skipped | p99 overhead, mean | geometric mean | median | min..max | HP | BE | system |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| mps | 2 | 1 | 0 | 0 | 400.0 % | 300.0 % | 400.0 % | 100.0..700.0 % | 0.750 | 0.500 | 1.250 |
+| tgs | 1 | 0 | 0 | 1 | 50.0 % | 50.0 % | 50.0 % | 50.0..50.0 % | 1.000 | 0.600 | 1.600 |
+| tally | 2 | 0 | 0 | 0 | 7.5 % | 7.5 % | 7.5 % | 5.0..10.0 % | 1.000 | 0.400 | 1.400 |
+
+Beside the published numbers (A100); mean, median and min..max are of the p99 overhead:
+
+| system | mean, this run | mean, paper | mean, demo | median, this run | median, demo | min..max, this run | min..max, demo | system, this run | system, demo | Tally / this, this run | mean of ratios | Tally / this, demo | Tally / this, paper |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| mps | 400.0 % | 345.0 % | 289.9 % | 400.0 % | 188.4 % | 100.0..700.0 % | 29.5..1077.6 % | 1.250 | 1.730 | 1.120 | 1.183 | 0.834 |  |
+| tgs | 50.0 % | 188.9 % |  | 50.0 % |  | 50.0..50.0 % |  | 1.600 |  | 0.812 | 0.812 |  | > 0.800 |
+| tally | 7.5 % | 7.2 % | 4.8 % | 7.5 % | 4.2 % | 5.0..10.0 % | 1.5..9.9 % | 1.400 | 1.442 | 1.000 | 1.000 | 1.000 |  |
+
+- p99 overhead: `upstream_p99_ms / baseline_p99_ms - 1` per cell; a cell is one pair and seed. Mean: arithmetic, the
+  paper's number; a single bad pair can dominate it. Geometric mean: `exp(mean(ln(p99 / baseline))) - 1`.
+- HP, BE, system: means of the normalised throughputs of the high-priority job, the best-effort job, and their sum.
+- Tally / this: Tally's system throughput over that of the row, over the cells that both finished.
+- Paper: means over the paper's own pairs on an A100; its throughput claim is against TGS.
+- Demo: the published A100 run, computed from `figures/reference/reference_a100.csv`, 12 pairs. Its TGS rows come from a port whose rate
+  control is disconnected, so they stand beside `tgs-artifact`; the paper's TGS number stands beside `tgs`, although
+  the paper may have used the same port.
+- Overloaded cells have a growing queue, which service times leave out. An empty cell is a missing number.
+
+**SIMULATED (h200 model)**, not measured on a GPU.
+"#);
+    assert_snapshot!(csv, @r#"
+**SIMULATED (h200 model)**, not measured on a GPU. Load 0.5. Arrivals: SYNTHETIC test data. Seeds: 1, 2.
+
+# p99 overhead and system throughput by system
+
+This run:
+
+| system | cells | overloaded | failed | skipped | p99 overhead, mean | geometric mean | median | min..max | HP | BE | system |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| mps | 2 | 1 | 0 | 0 | 400.0 % | 300.0 % | 400.0 % | 100.0..700.0 % | 0.750 | 0.500 | 1.250 |
+| tgs | 1 | 0 | 0 | 1 | 50.0 % | 50.0 % | 50.0 % | 50.0..50.0 % | 1.000 | 0.600 | 1.600 |
+| tally | 2 | 0 | 0 | 0 | 7.5 % | 7.5 % | 7.5 % | 5.0..10.0 % | 1.000 | 0.400 | 1.400 |
+
+Beside the published numbers; mean, median and min..max are of the p99 overhead:
+
+| system | mean, this run | mean, paper | mean, demo | median, this run | median, demo | min..max, this run | min..max, demo | system, this run | system, demo | Tally / this, this run | mean of ratios | Tally / this, demo | Tally / this, paper |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| mps | 400.0 % | 345.0 % | 289.9 % | 400.0 % | 188.4 % | 100.0..700.0 % | 29.5..1077.6 % | 1.250 | 1.730 | 1.120 | 1.183 | 0.834 |  |
+| tgs | 50.0 % | 188.9 % |  | 50.0 % |  | 50.0..50.0 % |  | 1.600 |  | 0.812 | 0.812 |  | > 0.800 |
+| tally | 7.5 % | 7.2 % | 4.8 % | 7.5 % | 4.2 % | 5.0..10.0 % | 1.5..9.9 % | 1.400 | 1.442 | 1.000 | 1.000 | 1.000 |  |
+
+- p99 overhead: `upstream_p99_ms / baseline_p99_ms - 1` per cell; a cell is one pair and seed. Mean: arithmetic,
+  the paper's number; a single bad pair can dominate it. Geometric mean: `exp(mean(ln(p99 / baseline))) - 1`.
+- HP, BE, system: means of the normalised throughputs of the high-priority job, the best-effort job, and their
+  sum.
+- Tally / this: Tally's mean system throughput over that of the row, over the cells that both finished; beside it
+  the mean of the ratios per cell.
+- Paper: means over the paper's own pairs on an A100. Its throughput claim is against TGS.
+- Demo: the published A100 run, computed from `figures/reference/reference_a100.csv`, 12 pairs. Its TGS rows come
+  from a port whose rate control is disconnected, so they stand beside `tgs-artifact`; the paper's TGS number
+  stands beside `tgs`, although the paper may have used the same port.
+- Overloaded cells have a growing queue, which service times leave out. An empty cell is a missing number.
+
+**SIMULATED (h200 model)**, not measured on a GPU.
+"#);
+    assert_snapshot!(pairs, @r#"
+backend,machine,load,system,cells,overloaded,failed,skipped,p99_overhead_mean,p99_overhead_geometric_mean,p99_overhead_median,p99_overhead_min,p99_overhead_max,hp_norm_mean,be_norm_mean,system_throughput_mean,tally_share_of_means,tally_share_mean_of_ratios,paper_p99_overhead_mean,demo_p99_overhead_mean,demo_p99_overhead_geometric_mean,demo_p99_overhead_median,demo_p99_overhead_min,demo_p99_overhead_max,demo_hp_norm_mean,demo_be_norm_mean,demo_system_throughput_mean,demo_tally_share_of_means
+sim,h200,0.5,mps,2,1,0,0,4,3,4,1,7,0.75,0.5,1.25,1.1199999999999999,1.1833333333333333,3.45,2.8989718281724635,2.14161161501369,1.8840711834452035,0.29455043043358087,10.776476329917033,0.8566666666666666,0.8733333333333334,1.7299999999999998,0.8338150289017342
+sim,h200,0.5,tgs,1,0,0,1,0.5,0.5,0.5,0.5,0.5,1,0.6,1.6,0.8125,0.8125,1.889,,,,,,,,,
+sim,h200,0.5,tally,2,0,0,0,0.07500000000000007,0.07470926301023395,0.07500000000000007,0.050000000000000044,0.10000000000000009,1,0.4,1.4,1,1,0.072,0.047818262308090054,0.04739928352845579,0.04199087821881209,0.014794830358529909,0.09907271839921905,1,0.44250000000000006,1.4425,1
+"#);
+}
+
+#[test]
+fn the_first_and_the_last_line_say_simulated() {
+    let mut table = small();
+    let lines = |text: &str| {
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        (lines[0].clone(), lines[lines.len() - 1].clone())
+    };
+    for text in [tables(&table, false).0, tables(&table, false).2] {
+        let (first, last) = lines(&text);
+        assert!(first.contains("SIMULATED") && last.contains("SIMULATED"), "{text}");
+    }
+    table.lose(3, "failed", "because");
+    let (first, last) = lines(&tables(&table, true).0);
+    assert!(first.contains("INCOMPLETE RUN") && last.contains("INCOMPLETE RUN"));
+    let mut measured = small();
+    measured.set_all("backend", "gpu");
+    assert!(!tables(&measured, false).0.contains("SIMULATED"));
+}

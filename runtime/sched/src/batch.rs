@@ -1,0 +1,62 @@
+//! What the published TGS rows amount to: stream priorities, and best-effort launches in drained batches.
+//!
+//! In the port that upstream measured, the rate control never receives a sample, so that apart from a transient at the
+//! start nothing limits the best-effort job but this rule: twenty launches are counted without asking the device, then
+//! the event recorded after the last one must complete before the count starts anew. One count serves all best-effort
+//! clients.
+
+/// Launches per batch in the port.
+pub const BATCH: u32 = 20;
+
+/// The count that all best-effort clients share.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    launched: u32,
+    in_flight: u32,
+}
+
+impl Batch {
+    /// Asks to launch; `true` admits and counts it.
+    pub fn admit(&mut self) -> bool {
+        let room = self.launched < BATCH;
+        if room {
+            self.launched += 1;
+            self.in_flight += 1;
+        }
+        room
+    }
+
+    /// A launch completed; `true` if a full batch has drained, so that held launches may ask again.
+    pub fn completed(&mut self) -> bool {
+        self.in_flight -= 1;
+        let drained = self.in_flight == 0 && self.launched == BATCH;
+        if drained {
+            self.launched = 0;
+        }
+        drained
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twenty_then_drain() {
+        let mut batch = Batch::default();
+        for _ in 0..3 {
+            batch.admit();
+            assert!(!batch.completed(), "an idle device does not reset the count");
+        }
+        for _ in 3..BATCH {
+            assert!(batch.admit());
+        }
+        assert!(!batch.admit());
+        for _ in 3..BATCH - 1 {
+            assert!(!batch.completed());
+        }
+        assert!(!batch.admit());
+        assert!(batch.completed());
+        assert!(batch.admit());
+    }
+}

@@ -1,0 +1,318 @@
+//! TGS's rate control: the high-priority side measures its block rate, the best-effort side limits its own until that
+//! rate no longer suffers.
+//!
+//! Follows the original system (hijack library of TGS, NSDI'23), not the port behind the published Tally comparison,
+//! which is [`crate::batch`]. Constants are the original's.
+
+use crate::Ns;
+use std::collections::VecDeque;
+
+/// The high-priority side samples, and the best-effort side adjusts, once per this time.
+pub const SAMPLE_NS: Ns = 5_000_000_000;
+/// The best-effort side's budget is in blocks per this time.
+pub const BUDGET_NS: Ns = 50_000_000;
+/// A refused launch asks again after this time.
+pub const RETRY_NS: Ns = 10_000_000;
+
+const WINDOW: usize = 5;
+const FIRST_LIMIT: f64 = 20_000.0;
+const LARGEST_LIMIT: f64 = 1e14;
+const TWO_POW_32: f64 = 4_294_967_296.0;
+const TWO_POW_40: f64 = 1_099_511_627_776.0;
+/// A sample below this many blocks counts as an idle period.
+const IDLE_SAMPLE: f64 = 1000.0;
+
+/// The last samples, and the largest average of two neighbours among them.
+#[derive(Clone, Debug, Default)]
+struct Window(VecDeque<f64>);
+
+impl Window {
+    fn push(&mut self, sample: f64) {
+        if self.0.len() == WINDOW {
+            self.0.pop_front();
+        }
+        self.0.push_back(sample);
+    }
+
+    fn peak(&self) -> f64 {
+        let pairs = self.0.iter().zip(self.0.iter().skip(1));
+        pairs.map(|(a, b)| (a + b) / 2.0).fold(0.0, f64::max)
+    }
+
+    fn idle_samples(&self) -> usize {
+        self.0.iter().filter(|&&s| s < IDLE_SAMPLE).count()
+    }
+}
+
+/// The high-priority client's meter, in thread blocks per [`SAMPLE_NS`].
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    blocks: f64,
+    window: Window,
+    max_rate: f64,
+}
+
+impl Meter {
+    /// Counts a launch; never delays it.
+    pub fn launch(&mut self, blocks: u64) {
+        self.blocks += blocks as f64;
+    }
+
+    /// Ends a sampling period; returns its rate, to be sent to the best-effort side.
+    pub fn sample(&mut self) -> f64 {
+        let rate = std::mem::take(&mut self.blocks);
+        // The window's maximum is taken before the new sample joins it.
+        let peak = self.window.peak();
+        self.max_rate =
+            if (peak - self.max_rate).abs() <= 0.2 * self.max_rate { self.max_rate.max(peak) } else { peak };
+        self.window.push(rate);
+        rate
+    }
+
+    /// The rate that the best-effort side is told when it connects.
+    pub fn max_rate(&self) -> f64 {
+        self.max_rate
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Learning the high-priority side's undisturbed rate; next to nothing is admitted.
+    Profile,
+    Control,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    SlowStart,
+    CongestionAvoidance,
+}
+
+/// The best-effort client's limiter.
+#[derive(Clone, Debug)]
+pub struct Limiter {
+    phase: Phase,
+    growth: Growth,
+    /// Direction of the last additive step.
+    rising: bool,
+    /// Blocks per [`BUDGET_NS`].
+    limit: f64,
+    /// Blocks since the start of the current budget period, which is `period`.
+    spent: f64,
+    period: u64,
+    /// Blocks of the last full period.
+    current: f64,
+    max: f64,
+    window: Window,
+    phase_samples: u32,
+    control_samples: u32,
+    suffering: u32,
+}
+
+impl Limiter {
+    /// A limiter that has just connected and been told the high-priority side's rate so far.
+    pub fn new(max_rate: f64) -> Self {
+        Limiter {
+            phase: Phase::Profile,
+            growth: Growth::SlowStart,
+            rising: true,
+            limit: 0.0,
+            spent: 0.0,
+            period: 0,
+            current: 0.0,
+            max: max_rate,
+            window: Window::default(),
+            phase_samples: 0,
+            control_samples: 0,
+            suffering: 0,
+        }
+    }
+
+    /// Blocks per [`BUDGET_NS`] that are admitted now.
+    pub fn limit(&self) -> f64 {
+        self.limit
+    }
+
+    /// Asks to launch a kernel of so many blocks: `Ok` admits it, `Err` names the time to ask again.
+    pub fn launch(&mut self, blocks: u64, now: Ns) -> Result<(), Ns> {
+        self.roll(now);
+        if self.spent > self.limit {
+            return Err(now + RETRY_NS);
+        }
+        self.spent += blocks as f64;
+        Ok(())
+    }
+
+    fn roll(&mut self, now: Ns) {
+        let period = now / BUDGET_NS;
+        if period != self.period {
+            // A period in which nothing was asked has zero blocks.
+            self.current = if period == self.period + 1 { self.spent } else { 0.0 };
+            self.spent = 0.0;
+            self.period = period;
+        }
+    }
+
+    /// A sample of the high-priority side's rate arrived.
+    pub fn sample(&mut self, rate: f64, now: Ns) {
+        self.roll(now);
+        let rate = rate.max(1.0);
+        self.window.push(rate);
+        self.phase_samples += 1;
+        match self.phase {
+            Phase::Profile => self.profile(),
+            Phase::Control => self.control(rate),
+        }
+    }
+
+    /// Deviation of the window's peak from the assumed maximum.
+    fn drift(&self) -> f64 {
+        if self.max > 0.0 { (self.window.peak() - self.max) / self.max } else { f64::INFINITY }
+    }
+
+    fn adopt(&mut self) {
+        let peak = self.window.peak();
+        self.max = if peak > self.max { self.max.max(0.975 * peak) } else { self.max.min(1.025 * peak) };
+    }
+
+    fn profile(&mut self) {
+        let drift = self.drift();
+        if drift.abs() > 0.05 {
+            self.adopt();
+            return;
+        }
+        let before = self.max;
+        self.max = self.max.max(self.window.peak());
+        if self.phase_samples >= WINDOW as u32 && (self.max - before).abs() < 1.0 {
+            self.phase = Phase::Control;
+            self.phase_samples = 0;
+        }
+    }
+
+    fn control(&mut self, rate: f64) {
+        let drift = self.drift().abs();
+        if drift <= 0.1 {
+            self.max = self.max.max(self.window.peak());
+        } else if drift > 0.2 {
+            self.adopt();
+            self.phase = Phase::Profile;
+            self.phase_samples = 0;
+            return;
+        }
+        self.control_samples += 1;
+        if self.control_samples == 1 {
+            self.limit = FIRST_LIMIT;
+            self.growth = Growth::SlowStart;
+            return;
+        }
+        let idle = self.window.idle_samples();
+        if idle >= 3 && self.control_samples >= 15 {
+            // The high-priority side is idle: no limit.
+            self.limit = LARGEST_LIMIT.min((3.0 * self.current).max(TWO_POW_32));
+            self.growth = Growth::SlowStart;
+        } else if idle == 2 && self.control_samples > 15 {
+            self.limit = FIRST_LIMIT;
+            self.growth = Growth::SlowStart;
+        } else {
+            self.adjust((rate - self.max).abs() / self.max);
+        }
+    }
+
+    /// Slow start and congestion avoidance. `off` is two-sided: a rise of the high-priority rate counts like a drop.
+    fn adjust(&mut self, off: f64) {
+        const TOLERANCE: f64 = 0.03;
+        match self.growth {
+            Growth::SlowStart if off <= TOLERANCE => {
+                let cap = LARGEST_LIMIT.min((3.0 * self.current).max(TWO_POW_40));
+                self.limit = cap.min(1.5 * self.limit + 1.0);
+            }
+            Growth::SlowStart => {
+                self.limit /= 1.5;
+                self.rising = false;
+                self.growth = Growth::CongestionAvoidance;
+            }
+            Growth::CongestionAvoidance => {
+                let within = if self.rising { off < TOLERANCE } else { off <= TOLERANCE };
+                if within {
+                    self.limit += (0.00025 * self.max).max(1000.0);
+                } else {
+                    self.limit -= (0.08 * self.limit).max(1000.0);
+                }
+                self.rising = within;
+                self.limit = self.limit.min(LARGEST_LIMIT.min((3.0 * self.current).max(TWO_POW_32)));
+                if off >= 0.09 {
+                    self.growth = Growth::SlowStart;
+                    self.limit /= 10.0;
+                }
+            }
+        }
+        self.suffering = if off >= 0.12 { self.suffering + 1 } else { 0 };
+        if self.suffering == 20 {
+            self.suffering = 0;
+            self.max *= 0.8;
+            self.growth = Growth::SlowStart;
+            self.limit /= 2.0;
+        }
+        self.limit = self.limit.max(0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_meter_keeps_the_largest_average_of_neighbours() {
+        let mut meter = Meter::default();
+        for blocks in [100, 300, 200] {
+            meter.launch(blocks);
+            assert_eq!(meter.sample(), blocks as f64);
+        }
+        // The peak of {100, 300} is 200; the third sample joins after it was taken.
+        assert_eq!(meter.max_rate(), 200.0);
+    }
+
+    #[test]
+    fn profiling_admits_about_one_kernel_per_period() {
+        let mut limiter = Limiter::new(5000.0);
+        assert_eq!(limiter.launch(64, 0), Ok(()));
+        assert_eq!(limiter.launch(64, 1), Err(1 + RETRY_NS));
+        assert_eq!(limiter.launch(64, BUDGET_NS), Ok(()));
+    }
+
+    #[test]
+    fn a_steady_high_priority_job_is_profiled_then_the_limit_grows() {
+        let mut limiter = Limiter::new(5000.0);
+        let mut limits = Vec::new();
+        for k in 1..=10 {
+            limiter.sample(5000.0, k * SAMPLE_NS);
+            limits.push(limiter.limit());
+        }
+        // Five samples of profiling, the first control sample sets 20,000, then 1.5 x + 1.
+        assert_eq!(limits[..7], [0.0, 0.0, 0.0, 0.0, 0.0, 20_000.0, 30_001.0]);
+    }
+
+    #[test]
+    fn a_drop_of_the_rate_cuts_the_limit() {
+        let mut limiter = Limiter::new(5000.0);
+        for k in 1..=8 {
+            limiter.sample(5000.0, k * SAMPLE_NS);
+        }
+        let before = limiter.limit();
+        limiter.sample(4700.0, 9 * SAMPLE_NS);
+        assert_eq!(limiter.limit(), before / 1.5);
+        let before = limiter.limit();
+        limiter.sample(4500.0, 10 * SAMPLE_NS);
+        // 10 % off: 8 % down, then back to slow start at a tenth.
+        assert_eq!(limiter.limit(), (before - 0.08 * before) / 10.0);
+    }
+
+    #[test]
+    fn an_idle_high_priority_job_ends_up_without_limit() {
+        let mut limiter = Limiter::new(0.0);
+        for k in 1..=40 {
+            limiter.sample(0.0, k * SAMPLE_NS);
+        }
+        assert!(limiter.limit() >= TWO_POW_32);
+    }
+}

@@ -1,0 +1,114 @@
+//! The device as the event loop sees it: one scheduling domain, or contexts that take turns.
+
+use crate::contexts::{Contexts, Turns};
+use crate::domain::{Domain, Done, Kernel};
+use crate::machine::Machine;
+use crate::occupancy::Resources;
+use crate::scenario::{Counters, Ns};
+use crate::system::Substrate;
+
+/// Either kind of device.
+#[derive(Clone, Debug)]
+pub enum Device {
+    Domain(Box<Domain>),
+    Contexts(Contexts),
+    /// Block by block, to compare with.
+    #[cfg(test)]
+    Exact(Box<crate::exact::Exact>),
+}
+
+impl Device {
+    /// An idle device for so many clients.
+    pub fn new(machine: &Machine, substrate: Substrate, slots: usize) -> Device {
+        let rules = &machine.rules;
+        match substrate {
+            Substrate::Mps => Device::Domain(Box::new(Domain::new(
+                machine.sms,
+                Resources::whole(&machine.sm),
+                machine.dram_bytes_per_us * 1000,
+            ))),
+            Substrate::Contexts => {
+                let turns = Turns {
+                    slice_ns: rules.slice_ns.value as Ns,
+                    switch_ns: rules.switch_ns.value as Ns,
+                    drained_switch_ns: rules.drained_switch_ns.value as Ns,
+                };
+                Device::Contexts(Contexts::new(slots, machine.sms, turns))
+            }
+        }
+    }
+
+    /// When something happens on the device; `Ns::MAX` if never.
+    pub fn next(&self) -> Ns {
+        match self {
+            Device::Domain(d) => d.next(),
+            Device::Contexts(c) => c.next(),
+            #[cfg(test)]
+            Device::Exact(e) => e.next(),
+        }
+    }
+
+    /// A slot that has the device for itself could run on without asking.
+    pub fn belongs_to(&self, slot: usize) -> bool {
+        match self {
+            Device::Domain(d) => d.is_idle(),
+            Device::Contexts(c) => c.belongs_to(slot),
+            #[cfg(test)]
+            Device::Exact(_) => false,
+        }
+    }
+
+    /// A kernel reaches the device.
+    pub fn submit(&mut self, slot: usize, kernel: Kernel, now: Ns, done: &mut Vec<Done>) {
+        match self {
+            Device::Domain(d) => d.submit(slot, kernel, now, done),
+            Device::Contexts(c) => c.submit(slot, kernel, now),
+            #[cfg(test)]
+            Device::Exact(e) => e.submit(slot, kernel, now, done),
+        }
+    }
+
+    /// Tells a slot's kernel to start no further block.
+    pub fn halt(&mut self, slot: usize, now: Ns, done: &mut Vec<Done>) {
+        match self {
+            Device::Domain(d) => d.halt(slot, now, done),
+            Device::Contexts(c) => c.halt(slot, now),
+            #[cfg(test)]
+            Device::Exact(e) => e.halt(slot, now, done),
+        }
+    }
+
+    /// Launched work of a slot waits behind its current launch; only contexts care.
+    pub fn set_queued(&mut self, slot: usize, queued: bool, now: Ns) {
+        if let Device::Contexts(c) = self {
+            c.set_queued(slot, queued, now);
+        }
+    }
+
+    /// The device's clients have reacted to what it reported at `now`; it may hand over to another context.
+    pub fn settle(&mut self, now: Ns) {
+        if let Device::Contexts(c) = self {
+            c.take_turns(now);
+        }
+    }
+
+    /// Handles what is due at `now`.
+    pub fn advance(&mut self, now: Ns, done: &mut Vec<Done>) {
+        match self {
+            Device::Domain(d) => d.advance(now, done),
+            Device::Contexts(c) => c.advance(now, done),
+            #[cfg(test)]
+            Device::Exact(e) => e.advance(now, done),
+        }
+    }
+
+    /// Counters of the device, to be completed by the caller.
+    pub fn counters_mut(&mut self) -> &mut Counters {
+        match self {
+            Device::Domain(d) => &mut d.counters,
+            Device::Contexts(c) => &mut c.counters,
+            #[cfg(test)]
+            Device::Exact(e) => &mut e.counters,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! One scheduling domain: kernels of several streams share the multiprocessors (MPS, or one context with priorities).
+//!
+//! Rules. Kernels are ordered by priority, then by arrival at the head of their stream. Only the first kernel with
+//! blocks left to place may place any (strict head of line); a later kernel's blocks start when the earlier one has none
+//! left. Running blocks are never evicted. When resident blocks together ask for more instruction throughput or memory
+//! bandwidth than there is, all that ask for it slow down in proportion.
+//!
+//! A kernel that refills its own places is not an event: its next change of consequence, the placing of its last block,
+//! is computed in closed form.
+
+use crate::occupancy::Resources;
+use crate::prepared::{Form, MICRO_SM, TICKS_PER_NS};
+use crate::scenario::{Counters, Ns};
+use crate::sms::{Group, Sms, Ticks};
+
+/// Full speed of a kernel's virtual clock, in 1/1024 ticks per ns.
+const FULL_RATE: u64 = TICKS_PER_NS << RATE_SHIFT;
+const RATE_SHIFT: u32 = 10;
+
+/// A kernel to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    pub form: Form,
+    /// Blocks to run: all of the form's, or what an earlier interruption left.
+    pub blocks: u64,
+    /// Duration of one block.
+    pub block: Ticks,
+    /// Blocks on one multiprocessor at most: the form's own limit, or fewer persistent workers.
+    pub most_per_sm: u32,
+    /// Higher is placed first.
+    pub priority: i8,
+}
+
+impl Kernel {
+    /// A kernel in its original form that takes `duration_ns` alone on the device.
+    pub fn original(form: &Form, duration_ns: Ns, priority: i8) -> Kernel {
+        let block = (duration_ns * TICKS_PER_NS / form.waves).max(TICKS_PER_NS);
+        Kernel { form: *form, blocks: form.blocks, block, most_per_sm: form.per_sm, priority }
+    }
+
+    /// Blocks on the device when alone.
+    pub fn capacity(&self, sms: u32) -> u64 {
+        u64::from(self.most_per_sm) * u64::from(sms)
+    }
+}
+
+/// A kernel left the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    pub slot: usize,
+    pub at: Ns,
+    /// Blocks that never started, because the kernel was told to stop.
+    pub left: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Run {
+    slot: u8,
+    kernel: Kernel,
+    pending: u64,
+    resident: u64,
+    halted: bool,
+    ready: Ns,
+    /// Virtual time at `since`.
+    virtual_now: Ticks,
+    since: Ns,
+    rate: u64,
+}
+
+impl Run {
+    fn places(&self) -> bool {
+        self.pending > 0 && !self.halted
+    }
+
+    fn advance(&mut self, to: Ns) {
+        self.virtual_now += ((to - self.since) * self.rate) >> RATE_SHIFT;
+        self.since = to;
+    }
+
+    /// When the virtual clock will have reached `target`.
+    fn real(&self, target: Ticks) -> Ns {
+        let ticks = target.saturating_sub(self.virtual_now);
+        self.since + (ticks << RATE_SHIFT).div_ceil(self.rate)
+    }
+}
+
+/// The domain's state.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    sms: Sms,
+    /// In order of precedence.
+    runs: Vec<Run>,
+    /// The only kernel has the device for itself since it started; its blocks are not laid out.
+    alone: bool,
+    sm_capacity: u64,
+    dram_capacity: u64,
+    count: u32,
+    next: Ns,
+    pub counters: Counters,
+}
+
+impl Domain {
+    /// An empty device. `dram_bytes_per_ms` is its peak memory bandwidth.
+    pub fn new(sms: u32, whole: Resources, dram_bytes_per_ms: u64) -> Self {
+        Domain {
+            sms: Sms::new(sms, whole),
+            runs: Vec::with_capacity(4),
+            alone: false,
+            sm_capacity: u64::from(sms) * MICRO_SM,
+            dram_capacity: dram_bytes_per_ms,
+            count: sms,
+            next: Ns::MAX,
+            counters: Counters::default(),
+        }
+    }
+
+    /// When something happens on the device; `Ns::MAX` if never.
+    pub fn next(&self) -> Ns {
+        self.next
+    }
+
+    /// No kernel is on the device.
+    pub fn is_idle(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// A kernel has come to the head of its stream. Every slot has one kernel at a time.
+    pub fn submit(&mut self, slot: usize, kernel: Kernel, now: Ns, done: &mut Vec<Done>) {
+        debug_assert!(self.runs.iter().all(|r| usize::from(r.slot) != slot), "one kernel per stream at a time");
+        self.catch_up(now);
+        let run = Run {
+            slot: slot as u8,
+            kernel,
+            pending: kernel.blocks,
+            resident: 0,
+            halted: false,
+            ready: now,
+            virtual_now: 0,
+            since: now,
+            rate: FULL_RATE,
+        };
+        self.counters.launches += 1;
+        if self.runs.is_empty() && kernel.blocks > 0 {
+            self.alone = true;
+            self.next = now + duration_alone(&kernel, self.count);
+            self.runs.push(run);
+            return;
+        }
+        let key = |r: &Run| (std::cmp::Reverse(r.kernel.priority), r.ready, r.slot);
+        let at = self.runs.iter().position(|r| key(r) > key(&run)).unwrap_or(self.runs.len());
+        self.runs.insert(at, run);
+        self.settle(now, done);
+    }
+
+    /// Tells a slot's kernel to start no further block.
+    pub fn halt(&mut self, slot: usize, now: Ns, done: &mut Vec<Done>) {
+        self.catch_up(now);
+        if let Some(run) = self.runs.iter_mut().find(|r| usize::from(r.slot) == slot) {
+            run.halted = true;
+        }
+        self.settle(now, done);
+    }
+
+    /// Handles all that happens until `now`, which must not lie beyond [`Domain::next`].
+    pub fn advance(&mut self, now: Ns, done: &mut Vec<Done>) {
+        debug_assert!(now <= self.next, "an event of the device was passed over");
+        if now < self.next {
+            return;
+        }
+        self.counters.events += 1;
+        if self.alone {
+            let run = self.runs.pop().expect("a kernel that is alone");
+            self.counters.blocks_placed += run.pending;
+            self.counters.blocks_done += run.pending;
+            self.alone = false;
+            self.next = Ns::MAX;
+            done.push(Done { slot: usize::from(run.slot), at: now, left: 0 });
+            return;
+        }
+        self.catch_up(now);
+        self.settle(now, done);
+    }
+
+    /// Brings virtual clocks, and the blocks that were refilled meanwhile, to `now`.
+    fn catch_up(&mut self, now: Ns) {
+        for run in &mut self.runs {
+            run.advance(now);
+        }
+        if self.alone {
+            self.lay_out();
+        }
+        self.retire();
+    }
+
+    /// Lays out the blocks of a kernel that had the device for itself since it started.
+    fn lay_out(&mut self) {
+        self.alone = false;
+        let run = &mut self.runs[0];
+        let capacity = run.kernel.capacity(self.count);
+        let waves = run.kernel.blocks.div_ceil(capacity);
+        let wave = (run.virtual_now / run.kernel.block).min(waves - 1);
+        let over = wave * capacity;
+        let end = (wave + 1) * run.kernel.block;
+        let wanted = (run.kernel.blocks - over).min(capacity);
+        let placed = self.sms.place(run.slot, &run.kernel.form.need, run.kernel.most_per_sm, wanted, end);
+        debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
+        run.pending -= over + placed;
+        run.resident = placed;
+        self.counters.blocks_placed += over + placed;
+        self.counters.blocks_done += over;
+    }
+
+    /// Takes ended blocks off the multiprocessors; those of the placing kernel are replaced by its next ones as long as
+    /// nothing else had a say in it.
+    fn retire(&mut self) {
+        let placing = self.runs.iter().position(Run::places);
+        let Domain { sms, runs, counters, .. } = self;
+        for class in &mut sms.classes {
+            let mut moved = false;
+            let mut i = 0;
+            while i < class.groups.len() {
+                let Group { slot, end, per_sm } = class.groups[i];
+                let index = runs.iter().position(|r| r.slot == slot).expect("blocks belong to a running kernel");
+                let run = &mut runs[index];
+                if end > run.virtual_now {
+                    i += 1;
+                    continue;
+                }
+                let blocks = u64::from(class.count) * u64::from(per_sm);
+                let late = run.virtual_now - end;
+                let mut ended = true;
+                if Some(index) == placing {
+                    // Ends within the current nanosecond are left to the placement that follows.
+                    let (rounds, rest) = (late / run.kernel.block, late % run.kernel.block);
+                    ended = rest < TICKS_PER_NS;
+                    let refills = rounds + u64::from(!ended);
+                    let refilled = refills * blocks;
+                    debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
+                    run.pending -= refilled;
+                    counters.blocks_placed += refilled;
+                    counters.blocks_done += refilled;
+                    if !ended {
+                        class.groups[i].end = end + refills * run.kernel.block;
+                        moved = true;
+                    }
+                }
+                if ended {
+                    run.resident -= blocks;
+                    counters.blocks_done += blocks;
+                    class.free.give(&run.kernel.form.need, per_sm);
+                    class.groups.remove(i);
+                } else {
+                    i += 1;
+                }
+            }
+            if moved {
+                class.groups.sort_unstable_by_key(|g| (g.slot, g.end));
+            }
+        }
+    }
+
+    /// Places what may be placed, reports finished kernels, and finds out when to look again.
+    fn settle(&mut self, now: Ns, done: &mut Vec<Done>) {
+        for run in &mut self.runs {
+            if !run.places() {
+                continue;
+            }
+            let kernel = &run.kernel;
+            let end = run.virtual_now + kernel.block;
+            let placed = self.sms.place(run.slot, &kernel.form.need, kernel.most_per_sm, run.pending, end);
+            run.pending -= placed;
+            run.resident += placed;
+            self.counters.blocks_placed += placed;
+            if run.pending > 0 {
+                break;
+            }
+        }
+        self.runs.retain(|run| {
+            let over = run.resident == 0 && !run.places();
+            if over {
+                done.push(Done { slot: usize::from(run.slot), at: now, left: run.pending });
+            }
+            !over
+        });
+        if self.runs.is_empty() {
+            self.sms.clear();
+            self.next = Ns::MAX;
+            return;
+        }
+        self.sms.merge();
+        self.share();
+        self.next = self.find_next();
+    }
+
+    /// Sets the speeds at which the kernels' blocks run.
+    fn share(&mut self) {
+        let total = |demand: fn(&Form) -> u64| -> u64 {
+            self.runs.iter().map(|r| r.resident * demand(&r.kernel.form)).sum()
+        };
+        let slowed = |capacity: u64, asked: u64| {
+            if asked > capacity {
+                (u128::from(FULL_RATE) * u128::from(capacity) / u128::from(asked)) as u64
+            } else {
+                FULL_RATE
+            }
+        };
+        let by_sm = slowed(self.sm_capacity, total(|f| f.sm_demand));
+        let by_dram = slowed(self.dram_capacity, total(|f| f.dram_demand));
+        for run in &mut self.runs {
+            let form = &run.kernel.form;
+            let sm = if form.sm_demand > 0 { by_sm } else { FULL_RATE };
+            let dram = if form.dram_demand > 0 { by_dram } else { FULL_RATE };
+            run.rate = sm.min(dram).max(1);
+        }
+    }
+
+    fn find_next(&self) -> Ns {
+        let placing = self.runs.iter().position(Run::places);
+        // A lone kernel without blocks to place changes nothing until its last block ends.
+        let only_last = self.runs.len() == 1 && placing.is_none();
+        let mut next = Ns::MAX;
+        for (index, run) in self.runs.iter().enumerate() {
+            if Some(index) == placing {
+                if let Some(target) = self.exhaustion(run) {
+                    next = next.min(run.real(target));
+                }
+                continue;
+            }
+            let ends = self.groups_of(run.slot).map(|(_, end)| end);
+            if let Some(target) = if only_last { ends.max() } else { ends.min() } {
+                next = next.min(run.real(target));
+            }
+        }
+        next
+    }
+
+    /// The multiprocessors' groups of a slot: blocks, and when they end.
+    fn groups_of(&self, slot: u8) -> impl Iterator<Item = (u64, Ticks)> {
+        self.sms.classes.iter().flat_map(move |class| {
+            let mine = class.groups.iter().filter(move |g| g.slot == slot);
+            mine.map(|g| (u64::from(class.count) * u64::from(g.per_sm), g.end))
+        })
+    }
+
+    /// Virtual time at which the placing kernel places its last block, refilling only its own places.
+    fn exhaustion(&self, run: &Run) -> Option<Ticks> {
+        let per_round: u64 = self.groups_of(run.slot).map(|(n, _)| n).sum();
+        if per_round == 0 {
+            return None;
+        }
+        let rounds = (run.pending - 1) / per_round;
+        let mut rest = run.pending - rounds * per_round;
+        let mut ends: smallvec::SmallVec<[(Ticks, u64); 16]> =
+            self.groups_of(run.slot).map(|(n, end)| (end, n)).collect();
+        ends.sort_unstable();
+        for (end, n) in ends {
+            if n >= rest {
+                return Some(end + rounds * run.kernel.block);
+            }
+            rest -= n;
+        }
+        unreachable!("a round places at least the rest of a round")
+    }
+}
+
+/// How long a kernel takes that has the device for itself from start to end, ns.
+pub fn duration_alone(kernel: &Kernel, sms: u32) -> Ns {
+    let waves = kernel.blocks.div_ceil(kernel.capacity(sms).max(1));
+    (waves * kernel.block).div_ceil(TICKS_PER_NS)
+}

@@ -1,0 +1,191 @@
+//! The multiprocessors, kept as classes of equals.
+//!
+//! Blocks are placed breadth first, so that most multiprocessors look alike at any time. A [`Class`] is a number of
+//! multiprocessors with the same resident blocks; a [`Group`] is the blocks of one kernel that start and end together on
+//! each of them.
+
+use crate::occupancy::Resources;
+use smallvec::SmallVec;
+
+/// Virtual time of a kernel, see [`crate::prepared::TICKS_PER_NS`].
+pub type Ticks = u64;
+
+/// Blocks of one kernel on each multiprocessor of a class, which end together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group {
+    /// Whose kernel.
+    pub slot: u8,
+    /// When they end, in their kernel's virtual time.
+    pub end: Ticks,
+    /// Blocks on each multiprocessor.
+    pub per_sm: u32,
+}
+
+/// Multiprocessors in the same state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// How many.
+    pub count: u32,
+    /// What is left on each.
+    pub free: Resources,
+    pub groups: SmallVec<[Group; 6]>,
+}
+
+/// Above this many classes, multiprocessors that differ only in the phase of their blocks are taken together. A long
+/// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
+const MANY_CLASSES: usize = 12;
+
+/// All multiprocessors of the device.
+#[derive(Clone, Debug)]
+pub struct Sms {
+    pub classes: Vec<Class>,
+    whole: Resources,
+    total: u32,
+}
+
+impl Sms {
+    /// An empty device of `total` multiprocessors.
+    pub fn new(total: u32, whole: Resources) -> Self {
+        let empty = Class { count: total, free: whole, groups: SmallVec::new() };
+        Sms { classes: vec![empty], whole, total }
+    }
+
+    /// Forgets all blocks.
+    pub fn clear(&mut self) {
+        self.classes.truncate(1);
+        let class = &mut self.classes[0];
+        class.count = self.total;
+        class.free = self.whole;
+        class.groups.clear();
+    }
+
+    /// Blocks of the given need that fit now, at most `most` of this slot's on one multiprocessor.
+    fn room(class: &Class, slot: u8, need: &Resources, most: u32) -> u32 {
+        let have: u32 = class.groups.iter().filter(|g| g.slot == slot).map(|g| g.per_sm).sum();
+        class.free.fit(need).min(most.saturating_sub(have))
+    }
+
+    /// Places up to `wanted` blocks that end at `end`, breadth first; returns how many found room.
+    pub fn place(&mut self, slot: u8, need: &Resources, most: u32, wanted: u64, end: Ticks) -> u64 {
+        let rooms: SmallVec<[u32; 16]> =
+            self.classes.iter().map(|c| Self::room(c, slot, need, most)).collect();
+        let total: u64 = self.classes.iter().zip(&rooms).map(|(c, &r)| u64::from(c.count) * u64::from(r)).sum();
+        if total == 0 || wanted == 0 {
+            return 0;
+        }
+        let placed = wanted.min(total);
+        if placed == total {
+            for (class, &n) in self.classes.iter_mut().zip(&rooms) {
+                add(class, slot, need, n, end);
+            }
+            return placed;
+        }
+        self.place_breadth_first(slot, need, &rooms, placed, end);
+        placed
+    }
+
+    /// Fewer blocks than there is room for: level by level, and the last level on a part of a class.
+    fn place_breadth_first(&mut self, slot: u8, need: &Resources, rooms: &[u32], wanted: u64, end: Ticks) {
+        let filled = |level: u32| -> u64 {
+            let each = |(c, &r): (&Class, &u32)| u64::from(c.count) * u64::from(r.min(level));
+            self.classes.iter().zip(rooms).map(each).sum()
+        };
+        let mut level = 0;
+        while filled(level + 1) <= wanted {
+            level += 1;
+        }
+        let mut rest = (wanted - filled(level)) as u32;
+        let known = self.classes.len();
+        // The emptiest multiprocessors take the rest. Among equals any order would do; this one depends on their state
+        // alone, so that it is the same for any way of keeping them.
+        let mut order: SmallVec<[usize; 16]> = (0..known).collect();
+        order.sort_by(|&i, &j| {
+            let (a, b) = (&self.classes[i], &self.classes[j]);
+            rooms[j].cmp(&rooms[i]).then_with(|| b.free.cmp(&a.free)).then_with(|| a.groups.cmp(&b.groups))
+        });
+        for i in order {
+            let base = rooms[i].min(level);
+            let class = &mut self.classes[i];
+            if rest == 0 || rooms[i] <= level {
+                add(class, slot, need, base, end);
+            } else if class.count <= rest {
+                rest -= class.count;
+                add(class, slot, need, base + 1, end);
+            } else {
+                let mut other = class.clone();
+                other.count = rest;
+                class.count -= rest;
+                rest = 0;
+                add(class, slot, need, base, end);
+                add(&mut other, slot, need, base + 1, end);
+                self.classes.push(other);
+            }
+        }
+    }
+
+    /// Joins classes in the same state; with many classes, also those that differ in phase only.
+    pub fn merge(&mut self) {
+        let mut i = 0;
+        while i < self.classes.len() {
+            let mut j = i + 1;
+            while j < self.classes.len() {
+                if self.classes[i].groups == self.classes[j].groups {
+                    self.classes[i].count += self.classes[j].count;
+                    self.classes.swap_remove(j);
+                } else {
+                    j += 1;
+                }
+            }
+            i += 1;
+        }
+        while self.classes.len() > MANY_CLASSES && self.merge_nearest_phase() {}
+    }
+
+    /// Joins the two classes of equal composition whose blocks end closest to each other.
+    fn merge_nearest_phase(&mut self) -> bool {
+        let mut best: Option<(Ticks, usize, usize)> = None;
+        for i in 0..self.classes.len() {
+            for j in i + 1..self.classes.len() {
+                let Some(distance) = distance(&self.classes[i], &self.classes[j]) else { continue };
+                if best.is_none_or(|(d, ..)| distance < d) {
+                    best = Some((distance, i, j));
+                }
+            }
+        }
+        let Some((_, i, j)) = best else { return false };
+        let other = self.classes.swap_remove(j);
+        let class = &mut self.classes[i];
+        let (m, n) = (u64::from(class.count), u64::from(other.count));
+        for (a, b) in class.groups.iter_mut().zip(&other.groups) {
+            let (low, high) = (a.end.min(b.end), a.end.max(b.end));
+            let weight = if a.end < b.end { n } else { m };
+            a.end = low + (high - low) * weight / (m + n);
+        }
+        class.count += other.count;
+        true
+    }
+}
+
+/// Distance in phase of two classes with the same blocks; `None` if their blocks differ.
+fn distance(a: &Class, b: &Class) -> Option<Ticks> {
+    let alike = |(x, y): (&Group, &Group)| x.slot == y.slot && x.per_sm == y.per_sm;
+    if a.groups.len() != b.groups.len() || !a.groups.iter().zip(&b.groups).all(alike) {
+        return None;
+    }
+    Some(a.groups.iter().zip(&b.groups).map(|(x, y)| x.end.abs_diff(y.end)).sum())
+}
+
+fn add(class: &mut Class, slot: u8, need: &Resources, n: u32, end: Ticks) {
+    if n == 0 {
+        return;
+    }
+    class.free.take(need, n);
+    match class.groups.iter_mut().find(|g| g.slot == slot && g.end == end) {
+        Some(group) => group.per_sm += n,
+        None => {
+            // Kept in order of slot and end, so that equal states compare equal.
+            let at = class.groups.iter().position(|g| (g.slot, g.end) > (slot, end));
+            class.groups.insert(at.unwrap_or(class.groups.len()), Group { slot, end, per_sm: n });
+        }
+    }
+}

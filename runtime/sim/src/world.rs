@@ -1,0 +1,423 @@
+//! The event loop: clients, policy and device of one cell.
+
+use crate::client::{Client, Hook, Latencies, Next, Phase};
+use crate::control::{Control, Order, Timer, substrate, through_mps};
+use crate::device::Device;
+use crate::domain::{Done, Kernel};
+use crate::forms::Forms;
+use crate::prepared::Prepared;
+use crate::program::Program;
+use crate::scenario::{Ns, Outcome, Progress, Scenario};
+use crate::server::Server;
+use anyhow::{Result, ensure};
+
+/// Seeds of the clients' draws differ by this.
+const STREAM: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+
+/// One cell being simulated.
+pub struct World<'a> {
+    scenario: &'a Scenario<'a>,
+    device: Device,
+    clients: Vec<Client>,
+    /// 1 if slot 0 is the high-priority job.
+    high: usize,
+    server: Option<Server<'a>>,
+    control: Control,
+    forms: Forms,
+    timers: Vec<(Ns, Timer)>,
+    now: Ns,
+    launch_latency: Ns,
+    notice: Ns,
+    flag_write: Ns,
+    early_yield: Ns,
+    /// What is left of a slot's interrupted kernel.
+    rest: Vec<Option<Kernel>>,
+    /// The stop flag of a slot is up.
+    flagged: Vec<bool>,
+    iterations: Vec<u64>,
+    orders: Vec<Order>,
+    done: Vec<Done>,
+}
+
+impl<'a> World<'a> {
+    /// Sets the cell up.
+    ///
+    /// # Errors
+    /// See [`Prepared::new`]; and a system that needs two jobs but has one.
+    pub fn new(scenario: &'a Scenario<'a>) -> Result<Self> {
+        let machine = scenario.machine;
+        let rules = &machine.rules;
+        let ns = |c: &crate::machine::Constant| c.value as Ns;
+        ensure!(scenario.high.is_some() || !scenario.best_effort.is_empty(), "a cell needs at least one job");
+        let (shared, _) = substrate(scenario.system);
+        let high = usize::from(scenario.high.is_some());
+        let slots = high + scenario.best_effort.len();
+        let graph = if through_mps(scenario.system) { ns(&rules.mps_graph_launch_ns) } else { 0 };
+        let latencies = Latencies { launch: ns(&rules.launch_latency_ns), sync: ns(&rules.sync_latency_ns), graph };
+        let rate = scenario.high.as_ref().map_or(0.0, |(program, _)| closed_loop_rate(program));
+        let control = Control::new(scenario.system, scenario.best_effort.len(), rate, ns(&rules.word_delay_ns));
+        let mut clients = Vec::with_capacity(slots);
+        let mut server = None;
+        if let Some((program, traffic)) = &scenario.high {
+            let prepared = Prepared::new(program, machine, scenario.seed)?;
+            let new = Server::new(traffic.clone(), scenario.span_ns);
+            let mut client = Client::new(prepared, latencies, None, seed(scenario.seed, 0), 0);
+            client.phase = new.first().map_or(Phase::Finished, Phase::Host);
+            clients.push(client);
+            server = Some(new);
+        }
+        for (k, program) in scenario.best_effort.iter().enumerate() {
+            let prepared = Prepared::new(program, machine, scenario.seed ^ (k as u64 + 1))?;
+            let hook = control.hooks().then(|| Hook::new(control.blocks_host()));
+            clients.push(Client::new(prepared, latencies, hook, seed(scenario.seed, k + 1), 0));
+        }
+        Ok(World {
+            scenario,
+            device: Device::new(machine, shared, slots),
+            forms: Forms::new(scenario.system, machine, &clients[high..], high),
+            clients,
+            high,
+            server,
+            timers: control.first_timer().into_iter().collect(),
+            control,
+            now: 0,
+            launch_latency: latencies.launch,
+            notice: latencies.sync,
+            flag_write: ns(&rules.flag_write_ns),
+            early_yield: ns(&rules.early_yield_ns),
+            rest: vec![None; slots],
+            flagged: vec![false; slots],
+            iterations: vec![0; slots],
+            orders: Vec::new(),
+            done: Vec::new(),
+        })
+    }
+
+    /// Puts another device in the place of the grouped one.
+    #[cfg(test)]
+    pub fn replace_device(&mut self, device: Device) {
+        self.device = device;
+    }
+
+    /// Runs the cell to its end.
+    ///
+    /// # Errors
+    /// Time does not advance: a bug of a policy or of the model, named with the time and the system.
+    pub fn run(mut self) -> Result<Outcome> {
+        let span = self.scenario.span_ns;
+        let mut progress: Option<Vec<Progress>> = None;
+        let mut same = 0_u32;
+        loop {
+            let wakes = self.clients.iter().map(Client::wake);
+            let timers = self.timers.iter().map(|t| t.0);
+            let outside = wakes.chain(timers).min().unwrap_or(Ns::MAX);
+            let next = self.device.next().min(outside);
+            if next > span && progress.is_none() {
+                progress = Some(self.progress(span));
+            }
+            let serving = self.server.as_ref().is_some_and(Server::serving);
+            if next == Ns::MAX || (next > span && !serving) {
+                break;
+            }
+            same = if next == self.now { same + 1 } else { 0 };
+            ensure!(
+                same < 1_000_000,
+                "time stands still at {next} ns under {:?}: {:?}",
+                self.scenario.system,
+                self.clients.iter().map(|c| c.phase).collect::<Vec<_>>()
+            );
+            self.now = next;
+            if self.device.next() == next {
+                self.device.advance(next, &mut self.done);
+                self.react();
+            }
+            for slot in 0..self.clients.len() {
+                if self.clients[slot].wake() <= next {
+                    self.wake(slot);
+                }
+            }
+            while let Some(i) = self.timers.iter().position(|t| t.0 <= next) {
+                let (_, timer) = self.timers.swap_remove(i);
+                self.timer(timer);
+            }
+            self.device.settle(next);
+            self.run_ahead();
+        }
+        let end_ns = self.now.max(if self.clients.len() > self.high { span } else { 0 });
+        let progress = progress.unwrap_or_else(|| self.progress(end_ns));
+        Ok(Outcome {
+            requests: self.server.map(Server::into_requests).unwrap_or_default(),
+            best_effort: progress,
+            end_ns,
+            counters: *self.device.counters_mut(),
+        })
+    }
+
+    fn progress(&self, elapsed_ns: Ns) -> Vec<Progress> {
+        let best_effort = self.clients.iter().enumerate().skip(self.high);
+        best_effort
+            .map(|(slot, c)| Progress { iterations: self.iterations[slot], partial: c.partial(), elapsed_ns })
+            .collect()
+    }
+
+    fn priority(&self, slot: usize) -> i8 {
+        i8::from(slot < self.high && substrate(self.scenario.system).1)
+    }
+
+    /// A job that nobody disturbs runs to the next event of anybody else in one go.
+    fn run_ahead(&mut self) {
+        let mut others = self.timers.iter().map(|t| t.0).min().unwrap_or(Ns::MAX).min(self.scenario.span_ns);
+        let mut candidate = None;
+        for (slot, client) in self.clients.iter().enumerate() {
+            match client.phase {
+                Phase::Ready(_) if client.hook.is_none() && !client.copies() && candidate.is_none() => {
+                    candidate = Some(slot);
+                }
+                _ => others = others.min(client.wake()),
+            }
+        }
+        let Some(slot) = candidate else { return };
+        if self.rest[slot].is_some() || !self.device.belongs_to(slot) {
+            return;
+        }
+        let blocks = self.clients[slot].run_ahead(others);
+        let counters = self.device.counters_mut();
+        counters.blocks_placed += blocks;
+        counters.blocks_done += blocks;
+        if let Phase::Sync(_) = self.clients[slot].phase {
+            self.device.set_queued(slot, false, self.now);
+        }
+    }
+
+    /// A client's own time has come.
+    fn wake(&mut self, slot: usize) {
+        let now = self.now;
+        if let Some(hook) = &mut self.clients[slot].hook {
+            if hook.notices.front().is_some_and(|&at| at <= now) {
+                hook.notices.pop_front();
+                let client = slot - self.high;
+                self.control.completed(client, now, &mut self.orders);
+                if self.control.drained(client) {
+                    self.flagged[slot] = false;
+                }
+                self.obey();
+            }
+            if self.clients[slot].hook.as_ref().is_some_and(|h| h.next <= now) {
+                self.reach_hook(slot);
+            }
+        }
+        match self.clients[slot].phase {
+            Phase::Host(at) if at <= now => self.begin_segment(slot),
+            Phase::Ready(at) if at <= now => self.start(slot),
+            Phase::Copy(at) if at <= now => self.launch_done(slot),
+            Phase::Sync(at) if at <= now => self.segment_done(slot),
+            _ => {}
+        }
+    }
+
+    fn begin_segment(&mut self, slot: usize) {
+        let now = self.now;
+        if slot < self.high {
+            if self.clients[slot].fresh {
+                self.server.as_mut().expect("slot 0 serves").begin(now);
+            }
+            let blocks = self.clients[slot].segment().blocks;
+            self.control.high_launch(blocks, now, &mut self.orders);
+        }
+        self.clients[slot].begin_segment(now);
+        self.obey();
+    }
+
+    /// The host of a hooked client comes to its next launch.
+    fn reach_hook(&mut self, slot: usize) {
+        let client = &mut self.clients[slot];
+        let step = client.hooked_step().expect("the hook is at a launch");
+        let (kernel, blocks) = (step.kind == crate::program::Kind::Kernel, step.form.blocks);
+        let hook = client.hook.as_mut().expect("only hooked clients get here");
+        hook.next = Ns::MAX;
+        if !kernel {
+            // Copies are not gated; they keep their place in the stream.
+            client.issue(self.now);
+            return;
+        }
+        hook.held = true;
+        self.control.request(slot - self.high, blocks, self.now, &mut self.orders);
+        self.obey();
+    }
+
+    /// The next launch reaches the device.
+    fn start(&mut self, slot: usize) {
+        let now = self.now;
+        if self.clients[slot].copies() && self.rest[slot].is_none() {
+            self.clients[slot].phase = Phase::Copy(now + self.clients[slot].duration());
+            self.device.set_queued(slot, false, now);
+            return;
+        }
+        let kernel = self.rest[slot].take().unwrap_or_else(|| self.first_form(slot));
+        self.clients[slot].phase = Phase::OnDevice;
+        self.device.submit(slot, kernel, now, &mut self.done);
+        self.device.set_queued(slot, false, now);
+        self.react();
+    }
+
+    /// The first launch of a client's next kernel, in the form chosen for it.
+    fn first_form(&mut self, slot: usize) -> Kernel {
+        let (client, priority) = (&self.clients[slot], self.priority(slot));
+        let original = Kernel::original(&client.step().form, client.duration(), priority);
+        self.forms.first(slot, original)
+    }
+
+    /// Kernels left the device.
+    fn react(&mut self) {
+        while let Some(done) = self.done.pop() {
+            let (slot, client) = (done.slot, done.slot.wrapping_sub(self.high));
+            let central = matches!(self.control, Control::Tally { .. });
+            if slot < self.high || !self.control.hooks() {
+                self.launch_done(slot);
+            } else if central {
+                // The scheduler says whether the kernel goes on or counts as done.
+                self.forms.left_device(slot, done.left);
+                self.clients[slot].phase = Phase::Starved;
+                self.control.completed(client, self.now, &mut self.orders);
+                self.obey();
+            } else if done.left > 0 {
+                self.stopped(slot, done.left);
+            } else {
+                self.launch_done(slot);
+                self.notify(slot);
+            }
+        }
+    }
+
+    fn notify(&mut self, slot: usize) {
+        let at = self.now + self.notice;
+        if let Some(hook) = &mut self.clients[slot].hook {
+            hook.notices.push_back(at);
+        }
+        self.stop_next(slot);
+    }
+
+    /// With its flag up, a launch that comes next exits at once and is kept for later.
+    fn stop_next(&mut self, slot: usize) {
+        let waiting = matches!(self.clients[slot].phase, Phase::Ready(_));
+        if self.flagged[slot] && waiting && !self.clients[slot].copies() {
+            let kernel = self.rest[slot].take().unwrap_or_else(|| self.first_form(slot));
+            self.stopped(slot, kernel.blocks);
+        }
+    }
+
+    fn stopped(&mut self, slot: usize, left: u64) {
+        self.forms.left_device(slot, left);
+        self.clients[slot].phase = Phase::Starved;
+        self.device.set_queued(slot, false, self.now);
+        self.control.stopped(slot - self.high, self.now, &mut self.orders);
+        self.obey();
+    }
+
+    /// A launch is over as far as its stream is concerned.
+    fn launch_done(&mut self, slot: usize) {
+        let now = self.now;
+        self.clients[slot].launch_done(now);
+        let queued = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= now + self.early_yield);
+        self.device.set_queued(slot, queued, now);
+    }
+
+    fn segment_done(&mut self, slot: usize) {
+        let now = self.now;
+        if slot < self.high {
+            self.control.high_idle(now, &mut self.orders);
+        }
+        let next = self.clients[slot].segment_done(now);
+        self.clients[slot].phase = match next {
+            Next::Segment(at) => Phase::Host(at),
+            Next::Iteration(at) => {
+                self.iterations[slot] += 1;
+                match &mut self.server {
+                    Some(server) if slot < self.high => server.end(at).map_or(Phase::Finished, Phase::Host),
+                    _ => Phase::Host(at),
+                }
+            }
+        };
+        self.obey();
+    }
+
+    fn timer(&mut self, timer: Timer) {
+        if let Timer::Halt(client) = timer {
+            let slot = client + self.high;
+            if self.flagged[slot] && self.clients[slot].phase == Phase::OnDevice {
+                self.device.halt(slot, self.now, &mut self.done);
+                self.react();
+            }
+            return;
+        }
+        let (clients, high) = (&self.clients, self.high);
+        let blocks = |client: usize| clients[client + high].hooked_step().map_or(0, |s| s.form.blocks);
+        self.control.timer(timer, blocks, self.now, &mut self.orders);
+        self.obey();
+    }
+
+    /// Carries out what the policy asked for; doing so may lead to further orders.
+    fn obey(&mut self) {
+        while !self.orders.is_empty() {
+            let orders: smallvec::SmallVec<[Order; 4]> = self.orders.drain(..).collect();
+            for order in orders {
+                self.carry_out(order);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        let now = self.now;
+        match order {
+            Order::At(at, timer) => self.timers.push((at, timer)),
+            Order::Admit { client, original } => {
+                let slot = client + self.high;
+                let config = self.forms.choose(slot, self.clients[slot].hooked_position(), original);
+                self.control.launched(client, config);
+                self.clients[slot].issue(now);
+                self.stop_next(slot);
+                self.keep_queued(slot);
+            }
+            Order::Continue { client } => {
+                let slot = client + self.high;
+                self.flagged[slot] = false;
+                let (kernel, extra) = self.forms.next(slot);
+                self.rest[slot] = Some(kernel);
+                self.clients[slot].phase = Phase::Ready(now + self.launch_latency + extra);
+                self.keep_queued(slot);
+            }
+            Order::Retreat { client } => {
+                let slot = client + self.high;
+                self.device.counters_mut().switches += 1;
+                if matches!(self.control, Control::Tally { .. }) || self.cuttable(slot) {
+                    self.flagged[slot] = true;
+                    self.timers.push((now + self.flag_write, Timer::Halt(client)));
+                    self.stop_next(slot);
+                }
+            }
+            Order::Close { client } => self.launch_done(client + self.high),
+        }
+    }
+
+    fn keep_queued(&mut self, slot: usize) {
+        let soon = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= self.now + self.early_yield);
+        self.device.set_queued(slot, soon, self.now);
+    }
+
+    /// What is on the device, or comes next, can be stopped between its blocks.
+    fn cuttable(&self, slot: usize) -> bool {
+        let client = &self.clients[slot];
+        matches!(client.phase, Phase::Ready(_)) || (client.phase == Phase::OnDevice && client.step().form.cuttable)
+    }
+}
+
+fn seed(seed: u64, stream: usize) -> u128 {
+    (u128::from(seed) << 64 | 0x5851_f42d_4c95_7f2d).wrapping_add(STREAM.wrapping_mul(stream as u128 + 1))
+}
+
+/// Thread blocks per TGS sampling period of a job that runs back to back.
+fn closed_loop_rate(program: &Program) -> f64 {
+    let blocks: u64 =
+        program.segments.iter().flat_map(|s| s.launches.iter().map(|l| l.blocks * u64::from(s.repeat))).sum();
+    blocks as f64 * sched::tgs::SAMPLE_NS as f64 / program.unprofiled_mean_ns.max(1) as f64
+}

@@ -1,0 +1,1 @@
+"""Code that all workload programs share."""

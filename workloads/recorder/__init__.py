@@ -1,0 +1,1 @@
+"""Records solo profiles of the workload programs on a real GPU."""

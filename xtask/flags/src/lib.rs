@@ -1,0 +1,204 @@
+//! The command line, defined once: `cargo xtask <verb>` and the binaries `artifact` and `figures` parse the same
+//! structs, so a verb has the same flags and the same help wherever it is typed.
+
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+
+/// Where the numbers come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// The GPU when device, driver and runtime are fit, else the simulator.
+    #[default]
+    Auto,
+    /// The simulator, on any machine.
+    Sim,
+    /// The GPU, or an error.
+    Gpu,
+}
+
+/// The GPU model that the simulator plays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Machine {
+    /// The GPU that the kernels were recorded on.
+    #[default]
+    H200,
+    /// The paper's GPU: an extrapolation from the recording by published peak rates.
+    A100,
+}
+
+impl Machine {
+    /// The name of its file under `machines/`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Machine::H200 => "h200",
+            Machine::A100 => "a100",
+        }
+    }
+}
+
+/// Flags of `reproduce`, and of `h200-check`, which is `reproduce --experiment h200-check`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(args_override_self = true)]
+pub struct Reproduce {
+    /// One pair of jobs and short cells: about a minute
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Where the numbers come from
+    #[arg(long, value_enum, default_value_t)]
+    pub backend: Backend,
+
+    /// The GPU model to simulate
+    #[arg(long, value_enum, default_value_t)]
+    pub machine: Machine,
+
+    /// An experiment to run, a file of artifact/experiments/; may be repeated
+    #[arg(long = "experiment", value_name = "ID")]
+    pub experiments: Vec<String>,
+
+    /// The run folder [default: results/<machine>-<backend>, with -quick for --quick]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Repeat every cell with the seeds 1 to N instead of the experiment's own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: Option<u64>,
+
+    /// Print the plan with its cost, and stop
+    #[arg(long)]
+    pub list: bool,
+
+    /// Draw figures and tables even when cells failed; what is missing is marked
+    #[arg(long)]
+    pub partial: bool,
+
+    /// Cells simulated at a time [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+
+    /// Why the simulator was chosen; xtask, which decides, passes it on.
+    #[arg(long, hide = true, default_value = "asked for with --backend sim")]
+    pub backend_reason: String,
+}
+
+/// Flags of `figure`.
+#[derive(Args, Clone, Debug)]
+pub struct Figure {
+    /// The figure, e.g. fig5
+    #[arg(required_unless_present = "list")]
+    pub id: Option<String>,
+
+    /// The run folder to draw from [default: results/h200-sim, else results/h200-sim-quick]
+    #[arg(long, value_name = "DIR")]
+    pub run: Option<PathBuf>,
+
+    /// Print the figures there are, and stop
+    #[arg(long)]
+    pub list: bool,
+
+    /// Draw from an incomplete run; what is missing is marked
+    #[arg(long)]
+    pub partial: bool,
+}
+
+/// Flags of `table`.
+#[derive(Args, Clone, Debug)]
+pub struct Table {
+    /// The table, e.g. overhead
+    #[arg(required_unless_present = "list")]
+    pub id: Option<String>,
+
+    /// The run folder to read [default: results/h200-sim, else results/h200-sim-quick]
+    #[arg(long, value_name = "DIR")]
+    pub run: Option<PathBuf>,
+
+    /// Print the tables there are, and stop
+    #[arg(long)]
+    pub list: bool,
+
+    /// Use an incomplete run; what is missing is marked
+    #[arg(long)]
+    pub partial: bool,
+}
+
+/// Flags of `figures all`: every figure and table whose experiment the run holds.
+#[derive(Args, Clone, Debug)]
+pub struct All {
+    /// The run folder [default: results/h200-sim, else results/h200-sim-quick]
+    #[arg(long, value_name = "DIR")]
+    pub run: Option<PathBuf>,
+
+    /// Use an incomplete run; what is missing is marked
+    #[arg(long)]
+    pub partial: bool,
+}
+
+/// Flags of `figures check`: draws again what the run folder holds, elsewhere, and compares.
+#[derive(Args, Clone, Debug)]
+pub struct Check {
+    /// The run folder [default: results/h200-sim, else results/h200-sim-quick]
+    #[arg(long, value_name = "DIR")]
+    pub run: Option<PathBuf>,
+}
+
+/// Flags of `verify`.
+#[derive(Args, Clone, Debug)]
+pub struct Verify {
+    /// The run folder [default: results/h200-sim, else results/h200-sim-quick]
+    #[arg(long, value_name = "DIR")]
+    pub run: Option<PathBuf>,
+
+    /// Make this run's tables the golden values, after a change that is meant to move them
+    #[arg(long)]
+    pub update_golden: bool,
+}
+
+/// The run folder of `reproduce`.
+pub fn out_folder(given: Option<&Path>, machine: Machine, backend: &str, quick: bool) -> PathBuf {
+    match given {
+        Some(folder) => folder.to_path_buf(),
+        None => {
+            let quick = if quick { "-quick" } else { "" };
+            Path::new("results").join(format!("{}-{backend}{quick}", machine.name()))
+        }
+    }
+}
+
+/// The run folder that the verbs after `reproduce` read.
+///
+/// # Errors
+/// No folder was given and none of the default ones exists, or the given one does not; the message says what to do.
+pub fn run_folder(given: Option<&Path>) -> Result<PathBuf, String> {
+    let next = "make one with `cargo xtask reproduce`, or name one with `--run DIR`";
+    match given {
+        Some(folder) if folder.is_dir() => Ok(folder.to_path_buf()),
+        Some(folder) => Err(format!("there is no run folder {}: {next}", folder.display())),
+        None => {
+            let full = out_folder(None, Machine::H200, "sim", false);
+            let quick = out_folder(None, Machine::H200, "sim", true);
+            [&full, &quick]
+                .into_iter()
+                .find(|f| f.is_dir())
+                .cloned()
+                .ok_or_else(|| format!("there is neither {} nor {}: {next}", full.display(), quick.display()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_named_by_what_determines_them() {
+        assert_eq!(out_folder(None, Machine::H200, "sim", true), Path::new("results/h200-sim-quick"));
+        assert_eq!(out_folder(None, Machine::A100, "sim", false), Path::new("results/a100-sim"));
+        assert_eq!(out_folder(Some(Path::new("x")), Machine::A100, "sim", false), Path::new("x"));
+    }
+
+    #[test]
+    fn a_missing_run_folder_says_what_to_do() {
+        let error = run_folder(Some(Path::new("no/such"))).unwrap_err();
+        assert!(error.contains("no/such") && error.contains("cargo xtask reproduce"), "{error}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Builds and starts the binaries `artifact` and `figures`.
+
+use anyhow::{Context, Result, anyhow};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use xshell::{Shell, cmd};
+
+/// The two binaries, built.
+pub struct Binaries {
+    sh: Shell,
+    folder: PathBuf,
+}
+
+/// The child that Ctrl-C is for; 0 while there is none.
+static CHILD: AtomicU32 = AtomicU32::new(0);
+
+impl Binaries {
+    /// Builds both; cargo's own output shows the progress.
+    ///
+    /// # Errors
+    /// The build failed; the error carries its exit code.
+    pub fn build() -> Result<Result<Binaries, u8>> {
+        let sh = Shell::new().context("cannot start a shell in this folder")?;
+        let this = std::env::current_exe().context("cannot find the folder of this binary")?;
+        let folder = this.parent().context("this binary has no folder")?.to_path_buf();
+        forward_signals()?;
+        if !folder.join("artifact").exists() {
+            eprintln!(
+                "building `artifact` and `figures`: about 5 minutes on 2 cores this first time, seconds later \
+                 (nearly all of it is the Parquet library)"
+            );
+        }
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+        let build = cmd!(sh, "{cargo} build --manifest-path {manifest} --package artifact --package figures");
+        match status(build.into())? {
+            0 => Ok(Ok(Binaries { sh, folder })),
+            code => Ok(Err(code)),
+        }
+    }
+
+    /// Runs one of them to its end and returns its exit code.
+    pub fn run(&self, binary: &str, arguments: &[OsString]) -> Result<u8> {
+        let sh = &self.sh;
+        let path = self.folder.join(binary);
+        status(cmd!(sh, "{path} {arguments...}").into())
+    }
+}
+
+/// What the user typed after the verb.
+pub fn typed() -> Vec<OsString> {
+    std::env::args_os().skip(2).collect()
+}
+
+/// Builds, then draws from a run folder with what the user typed, and renews the folder's checksums.
+pub fn draw(verb: &str, only_list: bool, run: Option<&Path>) -> Result<u8> {
+    let binaries = match Binaries::build()? {
+        Ok(binaries) => binaries,
+        Err(code) => return Ok(code),
+    };
+    let arguments: Vec<_> = [OsString::from(verb)].into_iter().chain(typed()).collect();
+    match binaries.run("figures", &arguments)? {
+        0 if only_list => Ok(0),
+        0 => {
+            let folder = flags::run_folder(run).map_err(|message| anyhow!(message))?;
+            binaries.run("artifact", &["seal".into(), "--run".into(), folder.into()])
+        }
+        code => Ok(code),
+    }
+}
+
+/// Waits for a command; its exit code, or 128 + signal as in a shell.
+fn status(mut command: Command) -> Result<u8> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+    CHILD.store(child.id(), Ordering::SeqCst);
+    let status = child.wait().with_context(|| format!("cannot wait for {name}"))?;
+    CHILD.store(0, Ordering::SeqCst);
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal: Option<i32> = None;
+    let code = status.code().or(signal.map(|s| 128 + s)).unwrap_or(1);
+    Ok(u8::try_from(code).unwrap_or(1))
+}
+
+/// Ctrl-C is the child's to answer: this process only passes it on and waits, so that the child's message and exit
+/// code come through. A terminal sends the signal to both, `kill` only to this one; a second one does no harm.
+fn forward_signals() -> Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot take over Ctrl-C")?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let child = CHILD.load(Ordering::SeqCst);
+            if child == 0 {
+                std::process::exit(128 + signal);
+            }
+            let _ = Command::new("kill").args(["-s", &signal.to_string(), &child.to_string()]).status();
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! `cargo xtask <verb>`: parses the command line, chooses the backend, builds the two binaries and starts them.
+//!
+//! It links neither of them and has next to no dependencies, so that `--help` and a bad flag are answered within
+//! seconds on a fresh clone, before anything large is compiled.
+
+mod backend;
+mod binaries;
+mod figure;
+mod h200_check;
+mod reproduce;
+mod table;
+mod verify;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Reproduces a GPU-sharing paper from real traffic and recorded kernels, on a simulated or a real GPU
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run experiments and draw their figures; a second run skips what is done
+    Reproduce(flags::Reproduce),
+    /// Draw one figure from a run folder
+    Figure(flags::Figure),
+    /// Write one table from a run folder
+    Table(flags::Table),
+    /// Check a run folder: its files, its numbers, its figures
+    Verify(flags::Verify),
+    /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
+    H200Check(flags::Reproduce),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.verb {
+        Verb::Reproduce(flags) => reproduce::run(flags, &[]),
+        Verb::Figure(flags) => figure::run(flags),
+        Verb::Table(flags) => table::run(flags),
+        Verb::Verify(flags) => verify::run(flags),
+        Verb::H200Check(flags) => h200_check::run(flags),
+    };
+    match result {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
