@@ -97,6 +97,8 @@ def write_occupancy(survey: Path, out: Path, names: dict[str, str]) -> int:
         seen = set()
         for row in rows:
             row["name"] = names.get(row["name"], row["name"])
+            if int(row["blocks_per_sm"]) <= 0:
+                row["blocks_per_sm"] = ""  # it ran, so this is no answer
             line = tuple(row[source] for source in columns.values())
             if line not in seen:
                 writer.writerow(line)

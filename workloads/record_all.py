@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent
 ORDER = (
     "bert-base-384-infer", "bert-infer", "resnet50-train", "bert-base-384-train",
     "llama-2-7b-infer", "bert-train", "pointnet-train", "gpt2-large-train",
-    "pegasus-x-base-train", "whisper-train",
+    "pegasus-x-base-train", "whisper-train", "resnet50-tf32-train",
 )  # fmt: skip
 printing = threading.Lock()
 

@@ -138,12 +138,14 @@ pub fn report(claims: &[Claim], rows: &[Row], backend: &str) -> String {
     for claim in claims {
         let verdict = claim.judge(rows);
         let [low, high] = claim.band;
+        // Adding zero makes a negative zero positive.
+        let shown = |value: &f64| stats::round(*value, 3) + 0.0;
         let detail = match &verdict {
             Verdict::Held(value) | Verdict::Missed(value) => {
-                format!("{} (accepted: {low} to {high})", stats::round(*value, 3))
+                format!("{} (accepted: {low} to {high})", shown(value))
             }
             Verdict::Inconclusive(value, pairs) => {
-                let value = stats::round(*value, 3);
+                let value = shown(value);
                 format!("{value} from {pairs} of {} pairs (accepted: {low} to {high})", claim.pairs)
             }
             Verdict::NotRun => "no finished pair".to_owned(),
@@ -151,4 +153,65 @@ pub fn report(claims: &[Claim], rows: &[Row], backend: &str) -> String {
         lines += &format!("  {evidence}, {verdict}: {}: {} {detail}\n", claim.id, claim.text);
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(system: &str, training: &str, overhead: f64) -> Row {
+        Row {
+            kind: "pair".to_owned(),
+            status: "ok".to_owned(),
+            system: system.to_owned(),
+            training: training.to_owned(),
+            p99_overhead: Some(overhead),
+            ..Row::default()
+        }
+    }
+
+    fn claim(relative_to: Option<&str>) -> Claim {
+        Claim {
+            id: "c".to_owned(),
+            text: "A claim.".to_owned(),
+            metric: Metric::P99Overhead,
+            statistic: Statistic::Mean,
+            system: "tally".to_owned(),
+            relative_to: relative_to.map(str::to_owned),
+            band: [0.1, 0.3],
+            pairs: 2,
+        }
+    }
+
+    #[test]
+    fn verdicts_by_hand() {
+        let judge = |rows: &[Row]| claim(None).judge(rows);
+        assert_eq!(judge(&[row("tally", "a", 0.25), row("tally", "b", 0.25)]), Verdict::Held(0.25));
+        assert_eq!(judge(&[row("tally", "a", 0.5), row("tally", "b", 0.25)]), Verdict::Missed(0.375));
+        assert_eq!(judge(&[row("tally", "a", 0.25)]), Verdict::Inconclusive(0.25, 1));
+        assert_eq!(judge(&[row("mps", "a", 0.25)]), Verdict::NotRun);
+        let failed = Row { status: "failed".to_owned(), ..row("tally", "b", 9.0) };
+        assert_eq!(judge(&[row("tally", "a", 0.25), failed]), Verdict::Inconclusive(0.25, 1));
+    }
+
+    #[test]
+    fn a_ratio_uses_the_pairs_that_both_systems_have() {
+        let rows = [
+            row("tally", "a", 0.25),
+            row("tally", "b", 0.25),
+            row("tally", "c", 9.0),
+            row("mps", "a", 1.0),
+            row("mps", "b", 1.5),
+        ];
+        assert_eq!(claim(Some("mps")).judge(&rows), Verdict::Held(0.2));
+        let text = report(&[claim(Some("mps"))], &rows, "sim");
+        assert_eq!(text, "  simulated, held: c: A claim. 0.2 (accepted: 0.1 to 0.3)\n");
+    }
+
+    #[test]
+    fn a_claim_is_about_systems_of_its_experiment() {
+        let systems = ["tally".to_owned()];
+        assert!(claim(None).check(&systems).is_ok());
+        assert!(claim(Some("mps")).check(&systems).unwrap_err().to_string().contains("`mps`"));
+    }
 }

@@ -13,6 +13,7 @@ pub mod cmd;
 pub mod executor;
 pub mod experiment;
 pub mod files;
+pub mod golden;
 pub mod h200_check;
 pub mod key;
 pub mod library;

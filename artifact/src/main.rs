@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Runs experiments and checks their records; `cargo xtask` is the way to it
 #[derive(Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", format!("{error:#}").trim_end());
             ExitCode::FAILURE
         }
     }

@@ -42,15 +42,6 @@ pub struct Tally {
     pub pace: BTreeMap<String, (f64, f64)>,
 }
 
-/// A cell with everything that its key needs.
-struct Prepared<'a> {
-    inputs: Inputs,
-    system: System,
-    scenario: Scenario<'a>,
-    arrivals: u64,
-    trace: Option<String>,
-}
-
 impl<'a> Run<'a> {
     /// Prepares a run; nothing is executed yet.
     pub fn new(
@@ -77,12 +68,14 @@ impl<'a> Run<'a> {
         let cells: Vec<(usize, &Cell)> = self.plan.cells.iter().enumerate().collect();
         let (later, first): (Vec<_>, Vec<_>) = cells.into_iter().partition(|(_, cell)| cell.is_paced());
         let mut finished: Vec<Option<Finished>> = vec![None; self.plan.cells.len()];
-        for phase in [first, later] {
+        for mut phase in [first, later] {
+            // The longest first, so that no thread is left with one at the end.
+            phase.sort_by(|a, b| cost(b.1, self.library).total_cmp(&cost(a.1, self.library)));
             let done = phase
-                .par_iter()
-                .with_max_len(1)
+                .into_iter()
+                .par_bridge()
                 .map(|(index, cell)| {
-                    Ok((*index, self.one(*index, cell, skip.get(index).copied(), &finished)?))
+                    Ok((index, self.one(index, cell, skip.get(&index).copied(), &finished)?))
                 })
                 .collect::<Result<Vec<_>>>()?;
             for (index, result) in done {
@@ -275,4 +268,78 @@ impl<'a> Run<'a> {
 /// Estimated seconds on one core.
 fn cost(cell: &Cell, library: &Library) -> f64 {
     plan::simulated_seconds(cell, library).unwrap_or(0.0) / plan::rate(&cell.system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::{Load, Source, Span};
+    use crate::experiment::Experiment;
+    use crate::root::Root;
+    use sim::{Outcome, Request};
+
+    /// Answers wrongly, each cell in its own way.
+    struct Wrong;
+
+    impl Executor for Wrong {
+        fn backend(&self) -> &'static str {
+            "fake"
+        }
+
+        fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Outcome> {
+            let request = |start_ns| Request { arrival_ns: start_ns, start_ns, end_ns: start_ns + 1_000_000 };
+            let requests = match (cell.kind, cell.system.as_str()) {
+                (Kind::Pair, "mps") => Vec::new(),
+                (Kind::Pair, "tally") => vec![request(5), request(0)],
+                (Kind::Pair, "gate") => panic!("a queue of {} lost a kernel", cell.system),
+                (Kind::SoloTraining, _) => Vec::new(),
+                _ => vec![request(0)],
+            };
+            Ok(Outcome {
+                requests,
+                best_effort: Vec::new(),
+                end_ns: scenario.span_ns,
+                counters: Default::default(),
+            })
+        }
+    }
+
+    #[test]
+    fn a_wrong_answer_is_the_failure_of_its_cell_alone() {
+        let experiment = Experiment {
+            id: "x".to_owned(),
+            title: String::new(),
+            reason: String::new(),
+            upstream_counterpart: String::new(),
+            default: true,
+            expected_minutes: 1.0,
+            systems: ["mps", "tally", "gate", "time-slicing"].map(str::to_owned).to_vec(),
+            inference: vec!["a".to_owned()],
+            training: vec!["t".to_owned()],
+            loads: vec![Load::new(0.5).unwrap()],
+            seeds: vec![1],
+            source: Source::Poisson,
+            span: Span { min_seconds: 1, min_requests: 100 },
+            claims: Vec::new(),
+            quick: true,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let library = Library::fake(["a", "t"].into_iter()).unwrap();
+        let plan = Plan::new(vec![experiment], &library).unwrap();
+        let traffic = Traffic::new(&Root::at(folder.path()));
+        let store = Store::open(folder.path()).unwrap();
+        let (finished, tally) = Run::new(&plan, &library, &traffic, &Wrong, &store).all().unwrap();
+        assert_eq!((tally.executed, tally.failed), (4, 3));
+        for (system, expected) in [
+            ("mps", "no request was completed"),
+            ("tally", "request 1: arrival 0 ns, start 0 ns, end 1000000 ns, after an end at 1000005 ns"),
+            ("gate", "broken invariant: a queue of gate lost a kernel"),
+        ] {
+            let is_it = |cell: &Cell| cell.kind == Kind::Pair && cell.system == system;
+            match &finished[plan.cells.iter().position(is_it).unwrap()] {
+                Finished::Failed { error, .. } => assert!(error.contains(expected), "{error}"),
+                other => panic!("{system}: {other:?}"),
+            }
+        }
+    }
 }

@@ -12,6 +12,7 @@ use sim::Progress;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 const CELL: &str = "cell.toml";
 const SAMPLES: &str = "samples.parquet";
@@ -112,9 +113,9 @@ impl Store {
     pub fn write(&self, inputs: &Inputs, result: std::result::Result<&Record, &str>) -> Result<()> {
         let key = inputs.key();
         let folder = self.cells.join(&key);
-        let temporary = self.cells.join(format!("{TEMPORARY}{key}"));
         let write = || -> Result<()> {
-            fs::create_dir(&temporary)?;
+            // Removed when it goes out of scope, which is when something fails.
+            let mut temporary = temporary_in(&self.cells)?;
             let mut file = CellFile {
                 key: key.clone(),
                 status: "ok".to_owned(),
@@ -139,25 +140,34 @@ impl Store {
                         partial: p.partial,
                         elapsed_ns: p.elapsed_ns,
                     });
-                    write_synced(&temporary.join(SAMPLES), &bytes)?;
+                    write_synced(&temporary.path().join(SAMPLES), &bytes)?;
                 }
                 Err(message) => {
                     file.status = "failed".to_owned();
                     file.error = Some(message.to_owned());
                 }
             }
-            write_synced(&temporary.join(CELL), toml::to_string(&file)?.as_bytes())?;
-            sync_folder(&temporary)?;
+            write_synced(&temporary.path().join(CELL), toml::to_string(&file)?.as_bytes())?;
+            sync_folder(temporary.path())?;
             // A folder can only be renamed onto an empty one.
             if folder.exists() {
                 fs::remove_dir_all(&folder)?;
             }
-            fs::rename(&temporary, &folder)?;
+            fs::rename(temporary.path(), &folder)?;
+            temporary.disable_cleanup(true);
             sync_folder(&self.cells)?;
             Ok(())
         };
-        write().inspect_err(|_| drop(fs::remove_dir_all(&temporary))).with_context(|| cannot_write(&folder))
+        write().with_context(|| cannot_write(&folder))
     }
+}
+
+/// A folder that only this process knows, with the rights of any other folder.
+fn temporary_in(cells: &Path) -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    builder.prefix(TEMPORARY).tempdir_in(cells)
 }
 
 /// Reads the folder of a cell, and checks it against what it should be.

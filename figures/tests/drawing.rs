@@ -118,8 +118,8 @@ fn svg_text_is_text_with_a_generic_font() {
     }
 }
 
-/// The bounding box of every text holds pixels of its colour: a font that draws nothing would go unseen in a byte
-/// comparison.
+/// The bounding box of every text holds pixels of its colour: a font that draws nothing would go unseen in a
+/// comparison of bytes.
 #[test]
 fn every_label_leaves_ink_in_the_png() {
     for (name, picture) in pictures() {

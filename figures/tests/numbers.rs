@@ -132,39 +132,6 @@ This run:
 | tgs | 1 | 0 | 0 | 1 | 50.0 % | 50.0 % | 50.0 % | 50.0..50.0 % | 1.000 | 0.600 | 1.600 |
 | tally | 2 | 0 | 0 | 0 | 7.5 % | 7.5 % | 7.5 % | 5.0..10.0 % | 1.000 | 0.400 | 1.400 |
 
-Beside the published numbers (A100); mean, median and min..max are of the p99 overhead:
-
-| system | mean, this run | mean, paper | mean, demo | median, this run | median, demo | min..max, this run | min..max, demo | system, this run | system, demo | Tally / this, this run | mean of ratios | Tally / this, demo | Tally / this, paper |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-| mps | 400.0 % | 345.0 % | 289.9 % | 400.0 % | 188.4 % | 100.0..700.0 % | 29.5..1077.6 % | 1.250 | 1.730 | 1.120 | 1.183 | 0.834 |  |
-| tgs | 50.0 % | 188.9 % |  | 50.0 % |  | 50.0..50.0 % |  | 1.600 |  | 0.812 | 0.812 |  | > 0.800 |
-| tally | 7.5 % | 7.2 % | 4.8 % | 7.5 % | 4.2 % | 5.0..10.0 % | 1.5..9.9 % | 1.400 | 1.442 | 1.000 | 1.000 | 1.000 |  |
-
-- p99 overhead: `upstream_p99_ms / baseline_p99_ms - 1` per cell; a cell is one pair and seed. Mean: arithmetic, the
-  paper's number; a single bad pair can dominate it. Geometric mean: `exp(mean(ln(p99 / baseline))) - 1`.
-- HP, BE, system: means of the normalised throughputs of the high-priority job, the best-effort job, and their sum.
-- Tally / this: Tally's system throughput over that of the row, over the cells that both finished.
-- Paper: means over the paper's own pairs on an A100; its throughput claim is against TGS.
-- Demo: the published A100 run, computed from `figures/reference/reference_a100.csv`, 12 pairs. Its TGS rows come from a port whose rate
-  control is disconnected, so they stand beside `tgs-artifact`; the paper's TGS number stands beside `tgs`, although
-  the paper may have used the same port.
-- Overloaded cells have a growing queue, which service times leave out. An empty cell is a missing number.
-
-**SIMULATED (h200 model)**, not measured on a GPU.
-"#);
-    assert_snapshot!(csv, @r#"
-**SIMULATED (h200 model)**, not measured on a GPU. Load 0.5. Arrivals: SYNTHETIC test data. Seeds: 1, 2.
-
-# p99 overhead and system throughput by system
-
-This run:
-
-| system | cells | overloaded | failed | skipped | p99 overhead, mean | geometric mean | median | min..max | HP | BE | system |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-| mps | 2 | 1 | 0 | 0 | 400.0 % | 300.0 % | 400.0 % | 100.0..700.0 % | 0.750 | 0.500 | 1.250 |
-| tgs | 1 | 0 | 0 | 1 | 50.0 % | 50.0 % | 50.0 % | 50.0..50.0 % | 1.000 | 0.600 | 1.600 |
-| tally | 2 | 0 | 0 | 0 | 7.5 % | 7.5 % | 7.5 % | 5.0..10.0 % | 1.000 | 0.400 | 1.400 |
-
 Beside the published numbers; mean, median and min..max are of the p99 overhead:
 
 | system | mean, this run | mean, paper | mean, demo | median, this run | median, demo | min..max, this run | min..max, demo | system, this run | system, demo | Tally / this, this run | mean of ratios | Tally / this, demo | Tally / this, paper |
@@ -187,11 +154,34 @@ Beside the published numbers; mean, median and min..max are of the p99 overhead:
 
 **SIMULATED (h200 model)**, not measured on a GPU.
 "#);
-    assert_snapshot!(pairs, @r#"
+    assert_snapshot!(csv, @r#"
 backend,machine,load,system,cells,overloaded,failed,skipped,p99_overhead_mean,p99_overhead_geometric_mean,p99_overhead_median,p99_overhead_min,p99_overhead_max,hp_norm_mean,be_norm_mean,system_throughput_mean,tally_share_of_means,tally_share_mean_of_ratios,paper_p99_overhead_mean,demo_p99_overhead_mean,demo_p99_overhead_geometric_mean,demo_p99_overhead_median,demo_p99_overhead_min,demo_p99_overhead_max,demo_hp_norm_mean,demo_be_norm_mean,demo_system_throughput_mean,demo_tally_share_of_means
-sim,h200,0.5,mps,2,1,0,0,4,3,4,1,7,0.75,0.5,1.25,1.1199999999999999,1.1833333333333333,3.45,2.8989718281724635,2.14161161501369,1.8840711834452035,0.29455043043358087,10.776476329917033,0.8566666666666666,0.8733333333333334,1.7299999999999998,0.8338150289017342
+sim,h200,0.5,mps,2,1,0,0,4,3,4,1,7,0.75,0.5,1.25,1.12,1.183333333,3.45,2.898971828,2.141611615,1.884071183,0.29455043,10.77647633,0.856666667,0.873333333,1.73,0.833815029
 sim,h200,0.5,tgs,1,0,0,1,0.5,0.5,0.5,0.5,0.5,1,0.6,1.6,0.8125,0.8125,1.889,,,,,,,,,
-sim,h200,0.5,tally,2,0,0,0,0.07500000000000007,0.07470926301023395,0.07500000000000007,0.050000000000000044,0.10000000000000009,1,0.4,1.4,1,1,0.072,0.047818262308090054,0.04739928352845579,0.04199087821881209,0.014794830358529909,0.09907271839921905,1,0.44250000000000006,1.4425,1
+sim,h200,0.5,tally,2,0,0,0,0.075,0.074709263,0.075,0.05,0.1,1,0.4,1.4,1,1,0.072,0.047818262,0.047399284,0.041990878,0.01479483,0.099072718,1,0.4425,1.4425,1
+"#);
+    assert_snapshot!(pairs, @r#"
+**SIMULATED (h200 model)**, not measured on a GPU. Load 0.5. Arrivals: SYNTHETIC test data. Seeds: 1, 2.
+
+# Every cell of the end-to-end grid
+
+| inference | training | system | seed | n | p50 ms | p99 ms | p99 overhead | n, all | service p99 ms, all | end-to-end p99 ms | HP | BE | overloaded | status |
+| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| bert | resnet50 | mps | 1 | 38 | 5.952 | 8.000 * | 100.0 % | 37036 | 9.114 | 15.655 | 1.000 | 0.500 |  |  |
+| bert | resnet50 | mps | 2 | 5000 | 5.952 | 32.000 | 700.0 % | 37036 | 9.114 | 15.655 | 0.500 | 0.500 | yes |  |
+| bert | resnet50 | tgs | 1 | 5000 | 12.301 | 6.000 | 50.0 % | 37036 | 12.665 | 501.600 | 1.000 | 0.600 |  |  |
+| bert | resnet50 | tgs | 2 |  |  |  |  |  |  |  |  |  |  | skipped (1) |
+| bert | resnet50 | tally | 1 | 5000 | 4.167 | 4.200 | 5.0 % | 37036 | 4.549 | 6.821 | 1.000 | 0.300 |  |  |
+| bert | resnet50 | tally | 2 | 5000 | 4.167 | 4.400 | 10.0 % | 37036 | 4.549 | 6.821 | 1.000 | 0.500 |  |  |
+
+- n, p50, p99: service time by upstream's rule (second half of the run, at most the last 5,000 requests).
+- n, all; service p99, all: service time of all requests. End-to-end: planned arrival to end, all requests; in
+  an overloaded cell it grows with the length of the run.
+- `*`: fewer than 1,000 requests, so the p99 is close to the maximum.
+- HP, BE: normalised throughput of the high-priority and the best-effort job. An empty cell is a missing number.
+- (1) skipped: 38 + 120 GiB | too much
+
+**SIMULATED (h200 model)**, not measured on a GPU.
 "#);
 }
 

@@ -39,13 +39,14 @@ class Workload:
     # about 0.2 s, so a unit of many hundred kernels needs this.
     profiler_each: int | None = None
     trace_units: int = 20
+    # FP32 in this set means FP32: TF32 would change which kernels run.
+    convolution_tf32: bool = False
 
     def __init__(self, options: Options):
         self.options = options
         self.device = torch.device(options.device)
-        # FP32 in this set means FP32: TF32 would change which kernels run.
         torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = self.convolution_tf32
         seed_everything()
         self.build()
         self.sync()

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 COMMON = ["sm__throughput.avg.pct_of_peak_sustained_elapsed", "gpu__time_duration.sum"]
+PEAK_BYTES_PER_NS = 4800  # of an H200's memory
 # Not every release or chip offers the sum of both directions.
 METRICS = [
     ["dram__bytes.sum", *COMMON],
@@ -70,8 +71,9 @@ def row_key(row: dict) -> tuple:
 def attach(rows: list[dict], kernels: list[dict]) -> dict:
     """Fills dram_bytes, dram_source and sm_pct in place; `name` must still be mangled.
 
-    Where a shape was launched as often as it was profiled, launches match in order;
-    else each gets the mean of its shape.
+    Where a shape was launched as often as it was profiled, launches match in order; else
+    each gets the mean of its shape in proportion to its duration, as launches of one shape
+    can do more or less work. No launch gets more than the memory can deliver meanwhile.
     """
     measured = defaultdict(list)
     for kernel in kernels:
@@ -82,7 +84,7 @@ def attach(rows: list[dict], kernels: list[dict]) -> dict:
         row |= {"dram_bytes": None, "dram_source": "estimate", "sm_pct": None}
         if row["kind"] == "kernel":
             launched[row_key(row)].append(row)
-    in_order = averaged = 0
+    in_order = averaged = capped = 0
     ratios = []
     for key, positions in launched.items():
         answers = measured.get(key, [])
@@ -91,11 +93,16 @@ def attach(rows: list[dict], kernels: list[dict]) -> dict:
         exact = len(answers) == len(positions)
         for index, row in enumerate(positions):
             chosen = [answers[index]] if exact else answers
-            row["dram_bytes"] = round(fmean(k["dram_bytes"] for k in chosen))
+            traffic = fmean(k["dram_bytes"] for k in chosen)
+            times = [k["time_ns"] for k in chosen if k["time_ns"]]
+            if not exact and times:
+                traffic *= row["q50"] / fmean(times)
+            limit = row["q50"] * PEAK_BYTES_PER_NS
+            capped += traffic > limit
+            row["dram_bytes"] = round(min(traffic, limit))
             row["dram_source"] = "ncu"
             shares = [k["sm_pct"] for k in chosen if k["sm_pct"] is not None]
             row["sm_pct"] = round(fmean(shares), 2) if shares else None
-            times = [k["time_ns"] for k in chosen if k["time_ns"]]
             if times and row["q50"]:
                 ratios.append(fmean(times) / row["q50"])
         in_order += len(positions) if exact else 0
@@ -106,6 +113,7 @@ def attach(rows: list[dict], kernels: list[dict]) -> dict:
         "kernels_profiled": len(kernels),
         "positions_in_order": in_order,
         "positions_averaged": averaged,
+        "positions_capped": capped,
         "gpu_time_covered_pct": round(100 * covered / max(1, total), 2),
         # Near 1 when the profiled kernels ran as they do in the program.
         "median_time_ratio": round(median(ratios), 3) if ratios else None,

@@ -1,6 +1,6 @@
 //! Builds and starts the binaries `artifact` and `figures`.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
@@ -56,19 +56,24 @@ pub fn typed() -> Vec<OsString> {
     std::env::args_os().skip(2).collect()
 }
 
-/// Builds, then draws from a run folder with what the user typed, and renews the folder's checksums.
-pub fn draw(verb: &str, only_list: bool, run: Option<&Path>) -> Result<u8> {
-    let binaries = match Binaries::build()? {
-        Ok(binaries) => binaries,
-        Err(code) => return Ok(code),
-    };
-    let arguments: Vec<_> = [OsString::from(verb)].into_iter().chain(typed()).collect();
+/// Whether the folder holds a table that a figure is made from; those are named like the figure.
+pub fn has_figures(folder: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with("fig") && name.ends_with(".csv")
+    })
+}
+
+/// Draws these figures and tables of a run folder (all that it can feed when none is named), and renews its checksums.
+pub fn draw(binaries: &Binaries, folder: &Path, ids: &[&str], partial: bool) -> Result<u8> {
+    let mut arguments: Vec<OsString> = vec!["draw".into(), "--run".into(), folder.into()];
+    if partial {
+        arguments.push("--partial".into());
+    }
+    arguments.extend(ids.iter().map(OsString::from));
     match binaries.run("figures", &arguments)? {
-        0 if only_list => Ok(0),
-        0 => {
-            let folder = flags::run_folder(run).map_err(|message| anyhow!(message))?;
-            binaries.run("artifact", &["seal".into(), "--run".into(), folder.into()])
-        }
+        0 => binaries.run("artifact", &["seal".into(), "--run".into(), folder.into()]),
         code => Ok(code),
     }
 }

@@ -1,12 +1,24 @@
-//! `cargo xtask figure`: draws one figure from a run folder.
+//! `cargo xtask figure` and `table`: draw from a run folder; the two differ in name only.
 
-use crate::binaries::draw;
-use anyhow::Result;
+use crate::binaries::{Binaries, draw};
+use anyhow::{Result, anyhow};
 
 /// Runs the verb.
 ///
 /// # Errors
-/// A binary cannot be started.
-pub fn run(flags: &flags::Figure) -> Result<u8> {
-    draw("figure", flags.list, flags.run.as_deref())
+/// There is no run folder, or a binary cannot be started.
+pub fn run(flags: &flags::Draw) -> Result<u8> {
+    let folder = if flags.list { None } else { Some(flags::run_folder(flags.run.as_deref())) };
+    let folder = folder.transpose().map_err(|message| anyhow!(message))?;
+    let binaries = match Binaries::build()? {
+        Ok(binaries) => binaries,
+        Err(code) => return Ok(code),
+    };
+    match folder {
+        None => binaries.run("figures", &["list".into()]),
+        Some(folder) => {
+            let ids: Vec<&str> = flags.id.as_deref().into_iter().collect();
+            draw(&binaries, &folder, &ids, flags.partial)
+        }
+    }
 }

@@ -8,7 +8,6 @@ mod binaries;
 mod figure;
 mod h200_check;
 mod reproduce;
-mod table;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -16,7 +15,7 @@ use std::process::ExitCode;
 
 /// Reproduces a GPU-sharing paper from real traffic and recorded kernels, on a simulated or a real GPU
 #[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", version, max_term_width = 100)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -27,9 +26,9 @@ enum Verb {
     /// Run experiments and draw their figures; a second run skips what is done
     Reproduce(flags::Reproduce),
     /// Draw one figure from a run folder
-    Figure(flags::Figure),
+    Figure(flags::Draw),
     /// Write one table from a run folder
-    Table(flags::Table),
+    Table(flags::Draw),
     /// Check a run folder: its files, its numbers, its figures
     Verify(flags::Verify),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
@@ -40,8 +39,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.verb {
         Verb::Reproduce(flags) => reproduce::run(flags, &[]),
-        Verb::Figure(flags) => figure::run(flags),
-        Verb::Table(flags) => table::run(flags),
+        Verb::Figure(flags) | Verb::Table(flags) => figure::run(flags),
         Verb::Verify(flags) => verify::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
     };
@@ -49,7 +47,7 @@ fn main() -> ExitCode {
         Ok(0) => ExitCode::SUCCESS,
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", format!("{error:#}").trim_end());
             ExitCode::FAILURE
         }
     }

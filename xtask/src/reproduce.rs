@@ -1,7 +1,7 @@
 //! `cargo xtask reproduce`: cells, then figures and tables, then checksums.
 
 use crate::backend::simulator_because;
-use crate::binaries::{Binaries, typed};
+use crate::binaries::{Binaries, draw, has_figures, typed};
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
@@ -38,13 +38,11 @@ fn simulate(flags: &flags::Reproduce, first: &[&str], because: &str) -> Result<u
         return Ok(cells);
     }
     let folder = flags::out_folder(flags.out.as_deref(), flags.machine, "sim", flags.quick);
-    let mut draw: Vec<OsString> = vec!["all".into(), "--run".into(), folder.clone().into()];
-    if flags.partial {
-        draw.push("--partial".into());
+    if !has_figures(&folder) {
+        return Ok(cells);
     }
-    let drawn = binaries.run("figures", &draw)?;
-    let sealed = binaries.run("artifact", &["seal".into(), "--run".into(), folder.into()])?;
-    Ok([cells, drawn, sealed].into_iter().find(|code| *code != 0).unwrap_or(0))
+    let drawn = draw(&binaries, &folder, &[], flags.partial)?;
+    Ok(if cells == 0 { drawn } else { cells })
 }
 
 /// A line on stdout; a reader that has gone away is no reason to stop.

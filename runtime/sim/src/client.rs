@@ -127,7 +127,8 @@ impl Client {
             Phase::Host(at) | Phase::Ready(at) | Phase::Copy(at) | Phase::Sync(at) => at,
             Phase::Starved | Phase::OnDevice | Phase::Finished => Ns::MAX,
         };
-        let hook = self.hook.as_ref().map_or(Ns::MAX, |h| h.next.min(h.notices.front().copied().unwrap_or(Ns::MAX)));
+        let hook =
+            self.hook.as_ref().map_or(Ns::MAX, |h| h.next.min(h.notices.front().copied().unwrap_or(Ns::MAX)));
         phase.min(hook)
     }
 
@@ -267,7 +268,8 @@ impl Client {
     pub fn issue(&mut self, now: Ns) {
         let at = self.hook.as_ref().expect("only a hooked client issues").position;
         let steps = self.steps();
-        let following = steps.get(at + 1).map(|next| (next.host_ns - steps[at].host_ns, self.begin + next.host_ns));
+        let following =
+            steps.get(at + 1).map(|next| (next.host_ns - steps[at].host_ns, self.begin + next.host_ns));
         let hook = self.hook.as_mut().expect("checked above");
         hook.held = false;
         hook.position += 1;

@@ -11,9 +11,13 @@ use crate::scenario::{Counters, Ns};
 enum Work {
     None,
     /// On the device since the context got it or the kernel started; `end` if it is not switched out.
-    Running { end: Ns },
+    Running {
+        end: Ns,
+    },
     /// Not on the device; this much is left.
-    Waiting { left: Ns },
+    Waiting {
+        left: Ns,
+    },
 }
 
 #[derive(Clone, Debug)]

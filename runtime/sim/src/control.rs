@@ -44,10 +44,24 @@ pub enum Order {
 pub enum Control {
     /// Nobody holds anything back.
     Free,
-    Gate { high: gate::High, clients: Vec<gate::BestEffort>, armed: Vec<Ns>, word_delay: Ns },
-    Tgs { meter: Meter, limiters: Vec<Limiter> },
-    Batch { batch: Batch, held: Vec<bool> },
-    Tally { scheduler: Scheduler, ops: Vec<tally::Op> },
+    Gate {
+        high: gate::High,
+        clients: Vec<gate::BestEffort>,
+        armed: Vec<Ns>,
+        word_delay: Ns,
+    },
+    Tgs {
+        meter: Meter,
+        limiters: Vec<Limiter>,
+    },
+    Batch {
+        batch: Batch,
+        held: Vec<bool>,
+    },
+    Tally {
+        scheduler: Scheduler,
+        ops: Vec<tally::Op>,
+    },
 }
 
 impl Control {

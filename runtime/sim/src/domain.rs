@@ -11,7 +11,8 @@
 use crate::occupancy::Resources;
 use crate::prepared::{Form, MICRO_SM, TICKS_PER_NS};
 use crate::scenario::{Counters, Ns};
-use crate::sms::{Group, Sms, Ticks};
+use crate::sms::{Class, GROUPS, Group, Sms, Ticks};
+use arrayvec::ArrayVec;
 
 /// Full speed of a kernel's virtual clock, in 1/1024 ticks per ns.
 const FULL_RATE: u64 = TICKS_PER_NS << RATE_SHIFT;
@@ -20,8 +21,13 @@ const RATE_SHIFT: u32 = 10;
 /// A kernel to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    pub form: Form,
-    /// Blocks to run: all of the form's, or what an earlier interruption left.
+    /// Of one block.
+    pub need: Resources,
+    /// Instruction throughput that a running block takes, in [`MICRO_SM`].
+    pub sm_demand: u64,
+    /// Memory traffic of a running block, bytes per ms.
+    pub dram_demand: u64,
+    /// Blocks to run: the whole grid, or what an earlier interruption left.
     pub blocks: u64,
     /// Duration of one block.
     pub block: Ticks,
@@ -35,7 +41,15 @@ impl Kernel {
     /// A kernel in its original form that takes `duration_ns` alone on the device.
     pub fn original(form: &Form, duration_ns: Ns, priority: i8) -> Kernel {
         let block = (duration_ns * TICKS_PER_NS / form.waves).max(TICKS_PER_NS);
-        Kernel { form: *form, blocks: form.blocks, block, most_per_sm: form.per_sm, priority }
+        Kernel {
+            need: form.need,
+            sm_demand: form.sm_demand,
+            dram_demand: form.dram_demand,
+            blocks: form.blocks,
+            block,
+            most_per_sm: form.per_sm,
+            priority,
+        }
     }
 
     /// Blocks on the device when alone.
@@ -80,7 +94,13 @@ impl Run {
     /// When the virtual clock will have reached `target`.
     fn real(&self, target: Ticks) -> Ns {
         let ticks = target.saturating_sub(self.virtual_now);
-        self.since + (ticks << RATE_SHIFT).div_ceil(self.rate)
+        // The common case without a division.
+        let ns = if self.rate == FULL_RATE {
+            ticks.div_ceil(TICKS_PER_NS)
+        } else {
+            (ticks << RATE_SHIFT).div_ceil(self.rate)
+        };
+        self.since + ns
     }
 }
 
@@ -96,6 +116,8 @@ pub struct Domain {
     dram_capacity: u64,
     count: u32,
     next: Ns,
+    /// Scratch space.
+    ends: Vec<(Ticks, u64)>,
     pub counters: Counters,
 }
 
@@ -110,6 +132,7 @@ impl Domain {
             dram_capacity: dram_bytes_per_ms,
             count: sms,
             next: Ns::MAX,
+            ends: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -126,7 +149,10 @@ impl Domain {
 
     /// A kernel has come to the head of its stream. Every slot has one kernel at a time.
     pub fn submit(&mut self, slot: usize, kernel: Kernel, now: Ns, done: &mut Vec<Done>) {
-        debug_assert!(self.runs.iter().all(|r| usize::from(r.slot) != slot), "one kernel per stream at a time");
+        debug_assert!(
+            self.runs.iter().all(|r| usize::from(r.slot) != slot),
+            "one kernel per stream at a time"
+        );
         self.catch_up(now);
         let run = Run {
             slot: slot as u8,
@@ -202,7 +228,7 @@ impl Domain {
         let over = wave * capacity;
         let end = (wave + 1) * run.kernel.block;
         let wanted = (run.kernel.blocks - over).min(capacity);
-        let placed = self.sms.place(run.slot, &run.kernel.form.need, run.kernel.most_per_sm, wanted, end);
+        let placed = self.sms.place(run.slot, &run.kernel.need, run.kernel.most_per_sm, wanted, end);
         debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
         run.pending -= over + placed;
         run.resident = placed;
@@ -219,8 +245,9 @@ impl Domain {
             let mut moved = false;
             let mut i = 0;
             while i < class.groups.len() {
-                let Group { slot, end, per_sm } = class.groups[i];
-                let index = runs.iter().position(|r| r.slot == slot).expect("blocks belong to a running kernel");
+                let Group { slot, per_sm, end } = class.groups[i];
+                let index =
+                    runs.iter().position(|r| r.slot == slot).expect("blocks belong to a running kernel");
                 let run = &mut runs[index];
                 if end > run.virtual_now {
                     i += 1;
@@ -247,7 +274,7 @@ impl Domain {
                 if ended {
                     run.resident -= blocks;
                     counters.blocks_done += blocks;
-                    class.free.give(&run.kernel.form.need, per_sm);
+                    class.free.give(&run.kernel.need, u32::from(per_sm));
                     class.groups.remove(i);
                 } else {
                     i += 1;
@@ -267,7 +294,7 @@ impl Domain {
             }
             let kernel = &run.kernel;
             let end = run.virtual_now + kernel.block;
-            let placed = self.sms.place(run.slot, &kernel.form.need, kernel.most_per_sm, run.pending, end);
+            let placed = self.sms.place(run.slot, &kernel.need, kernel.most_per_sm, run.pending, end);
             run.pending -= placed;
             run.resident += placed;
             self.counters.blocks_placed += placed;
@@ -287,51 +314,76 @@ impl Domain {
             self.next = Ns::MAX;
             return;
         }
-        self.sms.merge();
         self.share();
         self.next = self.find_next();
     }
 
     /// Sets the speeds at which the kernels' blocks run.
     fn share(&mut self) {
-        let total = |demand: fn(&Form) -> u64| -> u64 {
-            self.runs.iter().map(|r| r.resident * demand(&r.kernel.form)).sum()
+        let total = |demand: fn(&Kernel) -> u64| -> u64 {
+            self.runs.iter().map(|r| r.resident * demand(&r.kernel)).sum()
         };
         let slowed = |capacity: u64, asked: u64| {
-            if asked > capacity {
-                (u128::from(FULL_RATE) * u128::from(capacity) / u128::from(asked)) as u64
-            } else {
-                FULL_RATE
-            }
+            if asked > capacity { FULL_RATE * capacity / asked } else { FULL_RATE }
         };
         let by_sm = slowed(self.sm_capacity, total(|f| f.sm_demand));
         let by_dram = slowed(self.dram_capacity, total(|f| f.dram_demand));
         for run in &mut self.runs {
-            let form = &run.kernel.form;
-            let sm = if form.sm_demand > 0 { by_sm } else { FULL_RATE };
-            let dram = if form.dram_demand > 0 { by_dram } else { FULL_RATE };
+            let kernel = &run.kernel;
+            let sm = if kernel.sm_demand > 0 { by_sm } else { FULL_RATE };
+            let dram = if kernel.dram_demand > 0 { by_dram } else { FULL_RATE };
             run.rate = sm.min(dram).max(1);
         }
     }
 
-    fn find_next(&self) -> Ns {
+    fn find_next(&mut self) -> Ns {
         let placing = self.runs.iter().position(Run::places);
-        // A lone kernel without blocks to place changes nothing until its last block ends.
-        let only_last = self.runs.len() == 1 && placing.is_none();
+        // While nobody is slowed down by another, a block that ends matters only if it makes room or ends its kernel.
+        let contended = self.runs.iter().any(|r| r.rate != FULL_RATE);
         let mut next = Ns::MAX;
         for (index, run) in self.runs.iter().enumerate() {
-            if Some(index) == placing {
-                if let Some(target) = self.exhaustion(run) {
-                    next = next.min(run.real(target));
-                }
+            if Some(index) == placing || (!contended && run.places()) {
                 continue;
             }
             let ends = self.groups_of(run.slot).map(|(_, end)| end);
-            if let Some(target) = if only_last { ends.max() } else { ends.min() } {
-                next = next.min(run.real(target));
+            let target = if contended && self.runs.len() > 1 { ends.min() } else { ends.max() };
+            next = target.map_or(next, |target| next.min(run.real(target)));
+        }
+        let Some(placing) = placing else { return next };
+        if !contended {
+            for class in &self.sms.classes {
+                next = next.min(self.room_at(class, &self.runs[placing]));
             }
         }
-        next
+        self.exhaustion(placing, next)
+    }
+
+    /// When blocks of others that end make room for a further block of the placing kernel on a class.
+    fn room_at(&self, class: &Class, placing: &Run) -> Ns {
+        let own = |g: &&Group| g.slot == placing.slot;
+        let have: u32 = class.groups.iter().filter(own).map(|g| u32::from(g.per_sm)).sum();
+        if have >= placing.kernel.most_per_sm {
+            return Ns::MAX;
+        }
+        let mut others: ArrayVec<(Ns, u8, u16), GROUPS> = class
+            .groups
+            .iter()
+            .filter(|g| g.slot != placing.slot)
+            .map(|g| (self.run_of(g.slot).real(g.end), g.slot, g.per_sm))
+            .collect();
+        others.sort_unstable();
+        let mut free = class.free;
+        for (at, slot, per_sm) in others {
+            free.give(&self.run_of(slot).kernel.need, u32::from(per_sm));
+            if free.holds(&placing.kernel.need) {
+                return at;
+            }
+        }
+        Ns::MAX
+    }
+
+    fn run_of(&self, slot: u8) -> &Run {
+        self.runs.iter().find(|r| r.slot == slot).expect("blocks belong to a running kernel")
     }
 
     /// The multiprocessors' groups of a slot: blocks, and when they end.
@@ -342,24 +394,37 @@ impl Domain {
         })
     }
 
-    /// Virtual time at which the placing kernel places its last block, refilling only its own places.
-    fn exhaustion(&self, run: &Run) -> Option<Ticks> {
-        let per_round: u64 = self.groups_of(run.slot).map(|(n, _)| n).sum();
+    /// When the placing kernel, refilling only its own places, places its last block; at most `next`.
+    fn exhaustion(&mut self, placing: usize, next: Ns) -> Ns {
+        let run = &self.runs[placing];
+        let (mut per_round, mut first) = (0, Ticks::MAX);
+        for (n, end) in self.groups_of(run.slot) {
+            per_round += n;
+            first = first.min(end);
+        }
         if per_round == 0 {
-            return None;
+            return next;
         }
         let rounds = (run.pending - 1) / per_round;
+        let later = rounds * run.kernel.block;
+        if run.real(first + later) >= next {
+            return next;
+        }
         let mut rest = run.pending - rounds * per_round;
-        let mut ends: smallvec::SmallVec<[(Ticks, u64); 16]> =
-            self.groups_of(run.slot).map(|(n, end)| (end, n)).collect();
+        let mut ends = std::mem::take(&mut self.ends);
+        ends.clear();
+        ends.extend(self.groups_of(run.slot).map(|(n, end)| (end, n)));
         ends.sort_unstable();
-        for (end, n) in ends {
+        let mut target = Ticks::MAX;
+        for &(end, n) in &ends {
             if n >= rest {
-                return Some(end + rounds * run.kernel.block);
+                target = end + later;
+                break;
             }
             rest -= n;
         }
-        unreachable!("a round places at least the rest of a round")
+        self.ends = ends;
+        next.min(self.runs[placing].real(target))
     }
 }
 

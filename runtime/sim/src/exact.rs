@@ -2,7 +2,7 @@
 
 use crate::domain::{Done, Kernel};
 use crate::occupancy::Resources;
-use crate::prepared::{Form, MICRO_SM, TICKS_PER_NS};
+use crate::prepared::{MICRO_SM, TICKS_PER_NS};
 use crate::scenario::{Counters, Ns};
 use std::collections::BTreeMap;
 
@@ -83,7 +83,7 @@ impl Exact {
         for run in &mut self.runs {
             run.virtual_now += ((now - run.since) * run.rate) >> 10;
             run.since = now;
-            let need = run.kernel.form.need;
+            let need = run.kernel.need;
             let virtual_now = run.virtual_now;
             let (free, counters) = (&mut self.free, &mut self.counters);
             run.blocks.retain(|&(sm, end)| {
@@ -106,7 +106,7 @@ impl Exact {
             }
         }
         let run = &mut runs[index];
-        let need = run.kernel.form.need;
+        let need = run.kernel.need;
         let mut rooms: Vec<u32> = free
             .iter()
             .enumerate()
@@ -157,8 +157,8 @@ impl Exact {
             }
             !over
         });
-        let total = |demand: fn(&Form) -> u64| -> u64 {
-            self.runs.iter().map(|r| r.blocks.len() as u64 * demand(&r.kernel.form)).sum()
+        let total = |demand: fn(&Kernel) -> u64| -> u64 {
+            self.runs.iter().map(|r| r.blocks.len() as u64 * demand(&r.kernel)).sum()
         };
         let slowed = |capacity: u64, asked: u64| {
             if asked > capacity {
@@ -171,9 +171,9 @@ impl Exact {
         let by_dram = slowed(self.dram_capacity, total(|f| f.dram_demand));
         self.next = Ns::MAX;
         for run in &mut self.runs {
-            let form = &run.kernel.form;
-            let sm = if form.sm_demand > 0 { by_sm } else { FULL_RATE };
-            let dram = if form.dram_demand > 0 { by_dram } else { FULL_RATE };
+            let kernel = &run.kernel;
+            let sm = if kernel.sm_demand > 0 { by_sm } else { FULL_RATE };
+            let dram = if kernel.dram_demand > 0 { by_dram } else { FULL_RATE };
             run.rate = sm.min(dram).max(1);
             if let Some(end) = run.blocks.iter().map(|b| b.1).min() {
                 let ticks = end - run.virtual_now;

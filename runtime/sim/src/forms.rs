@@ -95,7 +95,7 @@ impl Forms {
 
     /// Persistent workers: fewer residents than usual run faster each, until the multiprocessor is no longer saturated.
     fn persistent(&self, mut kernel: Kernel, workers_per_sm: u32) -> Kernel {
-        let usual = u64::from(kernel.form.per_sm);
+        let usual = u64::from(kernel.most_per_sm);
         let residents = u64::from(workers_per_sm).min(usual);
         let saturated = (usual * self.saturation_permille).div_ceil(1000).max(1);
         kernel.block = kernel.block * residents.max(saturated) / usual + self.gated_block_ns * TICKS_PER_NS;
@@ -115,14 +115,14 @@ impl Forms {
     }
 
     /// The first launch of a kernel, in the form chosen for it.
-    pub fn first(&mut self, slot: usize, original: Kernel) -> Kernel {
+    pub fn first(&mut self, slot: usize, original: Kernel, cuttable: bool) -> Kernel {
         if slot < self.high {
             return original;
         }
         let config = self.pending[slot];
         let kernel = match config {
             Config::Persistent { workers_per_sm } => self.persistent(original, workers_per_sm),
-            _ if self.gated && original.form.cuttable => {
+            _ if self.gated && cuttable => {
                 Kernel { block: original.block + self.gated_block_ns * TICKS_PER_NS, ..original }
             }
             _ => original,

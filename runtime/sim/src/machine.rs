@@ -104,7 +104,8 @@ impl Machine {
     /// # Errors
     /// Names the file and the offending field.
     pub fn load(path: &Path) -> Result<Machine> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         Machine::parse(&text).with_context(|| format!("in {}", path.display()))
     }
 
@@ -117,7 +118,10 @@ impl Machine {
         ensure!(machine.sms > 0, "sms must be at least 1");
         ensure!(machine.dram_bytes_per_us > 0, "dram_bytes_per_us must be at least 1");
         ensure!(machine.sm.threads >= 32 && machine.sm.blocks > 0, "sm.threads and sm.blocks are too small");
-        ensure!(machine.sm.reg_granularity > 0 && machine.sm.smem_granularity > 0, "granularities must be positive");
+        ensure!(
+            machine.sm.reg_granularity > 0 && machine.sm.smem_granularity > 0,
+            "granularities must be positive"
+        );
         Ok(machine)
     }
 }

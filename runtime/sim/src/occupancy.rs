@@ -7,56 +7,61 @@ const WARP: u32 = 32;
 /// Warps are placed in groups of four, one per sub-partition (CUDA occupancy calculator, compute capability 7.0 on).
 const WARP_GRANULARITY: u32 = 4;
 
-/// What one block takes of a multiprocessor, or what is left of one.
+/// What one block takes of a multiprocessor, or what is left of one: threads, blocks, registers and shared memory, each
+/// in its allocation unit, in the four lanes of one word. This is asked and changed at every event of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Resources {
-    pub threads: u32,
-    pub blocks: u32,
-    pub regs: u32,
-    pub smem: u32,
-}
+pub struct Resources(u64);
+
+/// The top bit of each lane, which no amount uses: a borrow out of a lane clears it.
+const GUARD: u64 = 0x8000_8000_8000_8000;
 
 impl Resources {
+    fn pack(threads: u32, blocks: u32, reg_units: u32, smem_units: u32) -> Self {
+        let lanes = [threads, blocks, reg_units, smem_units];
+        Resources(lanes.iter().fold(0, |word, &lane| {
+            assert!(lane < 0x8000, "a multiprocessor with {lane} units of one resource is beyond this model");
+            word << 16 | u64::from(lane)
+        }))
+    }
+
     /// A whole multiprocessor.
     pub fn whole(sm: &SmLimits) -> Self {
-        Resources { threads: sm.threads, blocks: sm.blocks, regs: sm.regs, smem: sm.smem_bytes }
+        let (regs, smem) = (sm.regs / sm.reg_granularity, sm.smem_bytes / sm.smem_granularity);
+        Self::pack(sm.threads, sm.blocks, regs, smem)
     }
 
     /// What one block takes, rounded up as the hardware allocates.
     pub fn of_block(sm: &SmLimits, threads: u32, regs_per_thread: u32, smem: u32) -> Self {
         let warps = threads.div_ceil(WARP);
-        let regs_per_warp = (regs_per_thread * WARP).next_multiple_of(sm.reg_granularity);
-        Resources {
-            threads: warps * WARP,
-            blocks: 1,
-            regs: regs_per_warp * warps,
-            smem: (smem + sm.smem_reserved_bytes).next_multiple_of(sm.smem_granularity),
-        }
+        let regs_per_warp = (regs_per_thread * WARP).div_ceil(sm.reg_granularity);
+        let smem = (smem + sm.smem_reserved_bytes).div_ceil(sm.smem_granularity);
+        Self::pack(warps * WARP, 1, (regs_per_warp * warps).min(0x7fff), smem.min(0x7fff))
+    }
+
+    /// At least one block of the given need fits into this.
+    pub fn holds(&self, need: &Resources) -> bool {
+        (self.0 | GUARD) - need.0 & GUARD == GUARD
     }
 
     /// How many blocks of the given need fit into this.
     pub fn fit(&self, need: &Resources) -> u32 {
-        let by = |have: u32, need: u32| have.checked_div(need).unwrap_or(u32::MAX);
-        by(self.threads, need.threads)
-            .min(by(self.blocks, need.blocks))
-            .min(by(self.regs, need.regs))
-            .min(by(self.smem, need.smem))
+        // Most often the answer is none: divisions only where it is not.
+        if !self.holds(need) {
+            return 0;
+        }
+        let lane = |word: u64, k: u32| (word >> (16 * k)) as u16;
+        let by = |k| u32::from(lane(self.0, k).checked_div(lane(need.0, k)).unwrap_or(u16::MAX));
+        by(0).min(by(1)).min(by(2)).min(by(3))
     }
 
     /// Takes `n` blocks; the caller made sure that they fit.
     pub fn take(&mut self, need: &Resources, n: u32) {
-        self.threads -= need.threads * n;
-        self.blocks -= need.blocks * n;
-        self.regs -= need.regs * n;
-        self.smem -= need.smem * n;
+        self.0 -= need.0 * u64::from(n);
     }
 
     /// Gives `n` blocks back.
     pub fn give(&mut self, need: &Resources, n: u32) {
-        self.threads += need.threads * n;
-        self.blocks += need.blocks * n;
-        self.regs += need.regs * n;
-        self.smem += need.smem * n;
+        self.0 += need.0 * u64::from(n);
     }
 }
 
@@ -67,7 +72,9 @@ pub fn blocks_per_sm(sm: &SmLimits, threads: u32, regs_per_thread: u32, smem: u3
     let regs_per_warp = (regs_per_thread * WARP).next_multiple_of(sm.reg_granularity);
     let warps_by_regs = sm.regs.checked_div(regs_per_warp).unwrap_or(u32::MAX);
     let warps_by_regs = warps_by_regs / WARP_GRANULARITY * WARP_GRANULARITY;
-    Resources::whole(sm).fit(&Resources::of_block(sm, threads, regs_per_thread, smem)).min(warps_by_regs / warps)
+    Resources::whole(sm)
+        .fit(&Resources::of_block(sm, threads, regs_per_thread, smem))
+        .min(warps_by_regs / warps)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! each of them.
 
 use crate::occupancy::Resources;
-use smallvec::SmallVec;
+use arrayvec::ArrayVec;
 
 /// Virtual time of a kernel, see [`crate::prepared::TICKS_PER_NS`].
 pub type Ticks = u64;
@@ -15,11 +15,14 @@ pub type Ticks = u64;
 pub struct Group {
     /// Whose kernel.
     pub slot: u8,
+    /// Blocks on each multiprocessor.
+    pub per_sm: u16,
     /// When they end, in their kernel's virtual time.
     pub end: Ticks,
-    /// Blocks on each multiprocessor.
-    pub per_sm: u32,
 }
+
+/// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together.
+pub const GROUPS: usize = 8;
 
 /// Multiprocessors in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +31,15 @@ pub struct Class {
     pub count: u32,
     /// What is left on each.
     pub free: Resources,
-    pub groups: SmallVec<[Group; 6]>,
+    pub groups: ArrayVec<Group, GROUPS>,
 }
 
 /// Above this many classes, multiprocessors that differ only in the phase of their blocks are taken together. A long
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
-const MANY_CLASSES: usize = 12;
+const MANY_CLASSES: usize = 8;
+
+/// Blocks that end within this time of each other end together: rounding keeps equal phases this far apart.
+const NEAR: Ticks = crate::prepared::TICKS_PER_NS;
 
 /// All multiprocessors of the device.
 #[derive(Clone, Debug)]
@@ -41,13 +47,15 @@ pub struct Sms {
     pub classes: Vec<Class>,
     whole: Resources,
     total: u32,
+    rooms: Vec<u32>,
+    order: Vec<usize>,
 }
 
 impl Sms {
     /// An empty device of `total` multiprocessors.
     pub fn new(total: u32, whole: Resources) -> Self {
-        let empty = Class { count: total, free: whole, groups: SmallVec::new() };
-        Sms { classes: vec![empty], whole, total }
+        let empty = Class { count: total, free: whole, groups: ArrayVec::new() };
+        Sms { classes: vec![empty], whole, total, rooms: Vec::new(), order: Vec::new() }
     }
 
     /// Forgets all blocks.
@@ -61,26 +69,36 @@ impl Sms {
 
     /// Blocks of the given need that fit now, at most `most` of this slot's on one multiprocessor.
     fn room(class: &Class, slot: u8, need: &Resources, most: u32) -> u32 {
-        let have: u32 = class.groups.iter().filter(|g| g.slot == slot).map(|g| g.per_sm).sum();
-        class.free.fit(need).min(most.saturating_sub(have))
+        let fit = class.free.fit(need);
+        if fit == 0 {
+            return 0;
+        }
+        let have: u32 = class.groups.iter().filter(|g| g.slot == slot).map(|g| u32::from(g.per_sm)).sum();
+        fit.min(most.saturating_sub(have))
     }
 
     /// Places up to `wanted` blocks that end at `end`, breadth first; returns how many found room.
     pub fn place(&mut self, slot: u8, need: &Resources, most: u32, wanted: u64, end: Ticks) -> u64 {
-        let rooms: SmallVec<[u32; 16]> =
-            self.classes.iter().map(|c| Self::room(c, slot, need, most)).collect();
-        let total: u64 = self.classes.iter().zip(&rooms).map(|(c, &r)| u64::from(c.count) * u64::from(r)).sum();
-        if total == 0 || wanted == 0 {
+        if wanted == 0 {
             return 0;
+        }
+        let mut rooms = std::mem::take(&mut self.rooms);
+        rooms.clear();
+        let mut total = 0;
+        for class in &self.classes {
+            let room = Self::room(class, slot, need, most);
+            total += u64::from(class.count) * u64::from(room);
+            rooms.push(room);
         }
         let placed = wanted.min(total);
         if placed == total {
             for (class, &n) in self.classes.iter_mut().zip(&rooms) {
                 add(class, slot, need, n, end);
             }
-            return placed;
+        } else {
+            self.place_breadth_first(slot, need, &rooms, placed, end);
         }
-        self.place_breadth_first(slot, need, &rooms, placed, end);
+        self.rooms = rooms;
         placed
     }
 
@@ -95,15 +113,16 @@ impl Sms {
             level += 1;
         }
         let mut rest = (wanted - filled(level)) as u32;
-        let known = self.classes.len();
         // The emptiest multiprocessors take the rest. Among equals any order would do; this one depends on their state
         // alone, so that it is the same for any way of keeping them.
-        let mut order: SmallVec<[usize; 16]> = (0..known).collect();
-        order.sort_by(|&i, &j| {
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
+        order.extend(0..self.classes.len());
+        order.sort_unstable_by(|&i, &j| {
             let (a, b) = (&self.classes[i], &self.classes[j]);
             rooms[j].cmp(&rooms[i]).then_with(|| b.free.cmp(&a.free)).then_with(|| a.groups.cmp(&b.groups))
         });
-        for i in order {
+        for &i in &order {
             let base = rooms[i].min(level);
             let class = &mut self.classes[i];
             if rest == 0 || rooms[i] <= level {
@@ -121,17 +140,21 @@ impl Sms {
                 self.classes.push(other);
             }
         }
+        self.order = order;
+        if self.classes.len() > MANY_CLASSES {
+            self.merge();
+        }
     }
 
-    /// Joins classes in the same state; with many classes, also those that differ in phase only.
-    pub fn merge(&mut self) {
+    /// Joins classes in the same state and, while there are many, those that differ least in phase. Classes become more
+    /// only by a partial placement, so this is called there and not at every event.
+    fn merge(&mut self) {
         let mut i = 0;
         while i < self.classes.len() {
             let mut j = i + 1;
             while j < self.classes.len() {
-                if self.classes[i].groups == self.classes[j].groups {
-                    self.classes[i].count += self.classes[j].count;
-                    self.classes.swap_remove(j);
+                if distance(&self.classes[i], &self.classes[j]).is_some_and(|d| d <= NEAR) {
+                    self.join(i, j);
                 } else {
                     j += 1;
                 }
@@ -153,6 +176,12 @@ impl Sms {
             }
         }
         let Some((_, i, j)) = best else { return false };
+        self.join(i, j);
+        true
+    }
+
+    /// Joins class `j` to class `i` at the mean of their phases.
+    fn join(&mut self, i: usize, j: usize) {
         let other = self.classes.swap_remove(j);
         let class = &mut self.classes[i];
         let (m, n) = (u64::from(class.count), u64::from(other.count));
@@ -162,7 +191,6 @@ impl Sms {
             a.end = low + (high - low) * weight / (m + n);
         }
         class.count += other.count;
-        true
     }
 }
 
@@ -180,12 +208,28 @@ fn add(class: &mut Class, slot: u8, need: &Resources, n: u32, end: Ticks) {
         return;
     }
     class.free.take(need, n);
-    match class.groups.iter_mut().find(|g| g.slot == slot && g.end == end) {
-        Some(group) => group.per_sm += n,
-        None => {
-            // Kept in order of slot and end, so that equal states compare equal.
-            let at = class.groups.iter().position(|g| (g.slot, g.end) > (slot, end));
-            class.groups.insert(at.unwrap_or(class.groups.len()), Group { slot, end, per_sm: n });
-        }
+    let per_sm = n as u16;
+    if let Some(group) = class.groups.iter_mut().find(|g| g.slot == slot && g.end == end) {
+        group.per_sm += per_sm;
+        return;
     }
+    if class.groups.is_full() {
+        join_nearest_groups(class);
+    }
+    // Kept in order of slot and end, so that equal states compare equal.
+    let at = class.groups.iter().position(|g| (g.slot, g.end) > (slot, end));
+    class.groups.insert(at.unwrap_or(class.groups.len()), Group { slot, per_sm, end });
+}
+
+/// Makes room for another group: the two of one kernel that end closest to each other become one.
+fn join_nearest_groups(class: &mut Class) {
+    let groups = &class.groups;
+    let pairs = (1..groups.len()).filter(|&i| groups[i].slot == groups[i - 1].slot);
+    // More than GROUPS kernels at once do not happen: a cell has a handful of clients.
+    let Some(i) = pairs.min_by_key(|&i| groups[i].end - groups[i - 1].end) else { return };
+    let (a, b) = (groups[i - 1], groups[i]);
+    let (m, n) = (u64::from(a.per_sm), u64::from(b.per_sm));
+    class.groups[i - 1].end = a.end + (b.end - a.end) * n / (m + n);
+    class.groups[i - 1].per_sm += b.per_sm;
+    class.groups.remove(i);
 }

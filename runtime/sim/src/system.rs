@@ -85,9 +85,8 @@ impl System {
     pub fn parse(name: &str) -> Result<System> {
         // The threshold the published runs used (SPEC: 10^-1.5 ms), and the gate of the measured prototype.
         let tally = |mode| System::Tally(Tally { mode, threshold_ns: 31_600 });
-        let gate = |substrate, level, depth| {
-            System::Gate(Gate { substrate, level, depth, idle_wait_ns: 100_000 })
-        };
+        let gate =
+            |substrate, level, depth| System::Gate(Gate { substrate, level, depth, idle_wait_ns: 100_000 });
         Ok(match name {
             "no-sharing" => System::NoSharing,
             "time-slicing" => System::TimeSlicing,

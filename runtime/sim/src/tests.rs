@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::exact::Exact;
 use crate::occupancy::Resources;
 use crate::program::{Launch, Program};
-use crate::scenario::{Ns, Outcome, Scenario, Traffic};
+use crate::scenario::{Ns, Scenario, Traffic};
 use crate::system::System;
 use crate::testing::*;
 use crate::world::World;
@@ -130,15 +130,14 @@ fn every_system_makes_progress_on_both_sides() {
 fn arbitrary_launch() -> impl Strategy<Value = Launch> {
     let block = prop_oneof![Just(64_u32), Just(128), Just(256), Just(512), Just(1024)];
     let blocks = prop_oneof![1_u64..200, 100_u64..3000, 1000_u64..20_000];
-    (blocks, block, 32_u32..128, 0_u32..100_000, 3_000_u32..400_000, 0_u64..1_000_000_000, 0_u32..1000).prop_map(
-        |(blocks, threads, regs, smem, duration, dram, sm)| Launch {
+    (blocks, block, 32_u32..128, 0_u32..100_000, 3_000_u32..400_000, 0_u64..1_000_000_000, 0_u32..1000)
+        .prop_map(|(blocks, threads, regs, smem, duration, dram, sm)| Launch {
             regs: regs.min(65_536 / threads),
             smem,
             dram_bytes: Some(dram * u64::from(duration) / 400_000),
             sm_permille: Some(sm),
             ..kernel(blocks, threads, duration)
-        },
-    )
+        })
 }
 
 fn arbitrary_training() -> impl Strategy<Value = Program> {
@@ -239,7 +238,12 @@ fn drain(kernels: &[Vec<(Launch, bool)>], device: &mut crate::domain::Domain) ->
         while let Some(d) = done.pop() {
             let (slot, k) = (d.slot, position[d.slot]);
             if d.left > 0 {
-                device.submit(slot, crate::domain::Kernel { blocks: d.left, ..kernel(slot, k) }, now, &mut done);
+                device.submit(
+                    slot,
+                    crate::domain::Kernel { blocks: d.left, ..kernel(slot, k) },
+                    now,
+                    &mut done,
+                );
                 continue;
             }
             position[slot] += 1;
@@ -275,5 +279,3 @@ proptest! {
         prop_assert!(device.is_idle());
     }
 }
-
-

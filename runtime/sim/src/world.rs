@@ -53,9 +53,11 @@ impl<'a> World<'a> {
         let high = usize::from(scenario.high.is_some());
         let slots = high + scenario.best_effort.len();
         let graph = if through_mps(scenario.system) { ns(&rules.mps_graph_launch_ns) } else { 0 };
-        let latencies = Latencies { launch: ns(&rules.launch_latency_ns), sync: ns(&rules.sync_latency_ns), graph };
+        let latencies =
+            Latencies { launch: ns(&rules.launch_latency_ns), sync: ns(&rules.sync_latency_ns), graph };
         let rate = scenario.high.as_ref().map_or(0.0, |(program, _)| closed_loop_rate(program));
-        let control = Control::new(scenario.system, scenario.best_effort.len(), rate, ns(&rules.word_delay_ns));
+        let control =
+            Control::new(scenario.system, scenario.best_effort.len(), rate, ns(&rules.word_delay_ns));
         let mut clients = Vec::with_capacity(slots);
         let mut server = None;
         if let Some((program, traffic)) = &scenario.high {
@@ -263,8 +265,10 @@ impl<'a> World<'a> {
     /// The first launch of a client's next kernel, in the form chosen for it.
     fn first_form(&mut self, slot: usize) -> Kernel {
         let (client, priority) = (&self.clients[slot], self.priority(slot));
-        let original = Kernel::original(&client.step().form, client.duration(), priority);
-        self.forms.first(slot, original)
+        let form = &client.step().form;
+        let original = Kernel::original(form, client.duration(), priority);
+        let cuttable = form.cuttable;
+        self.forms.first(slot, original, cuttable)
     }
 
     /// Kernels left the device.
@@ -359,9 +363,13 @@ impl<'a> World<'a> {
     /// Carries out what the policy asked for; doing so may lead to further orders.
     fn obey(&mut self) {
         while !self.orders.is_empty() {
-            let orders: smallvec::SmallVec<[Order; 4]> = self.orders.drain(..).collect();
-            for order in orders {
+            let mut orders = std::mem::take(&mut self.orders);
+            for order in orders.drain(..) {
                 self.carry_out(order);
+            }
+            // What was ordered meanwhile went into a new list; keep the larger buffer.
+            if self.orders.is_empty() {
+                self.orders = orders;
             }
         }
     }
@@ -407,7 +415,8 @@ impl<'a> World<'a> {
     /// What is on the device, or comes next, can be stopped between its blocks.
     fn cuttable(&self, slot: usize) -> bool {
         let client = &self.clients[slot];
-        matches!(client.phase, Phase::Ready(_)) || (client.phase == Phase::OnDevice && client.step().form.cuttable)
+        matches!(client.phase, Phase::Ready(_))
+            || (client.phase == Phase::OnDevice && client.step().form.cuttable)
     }
 }
 

@@ -81,10 +81,10 @@ pub struct Reproduce {
     pub backend_reason: String,
 }
 
-/// Flags of `figure`.
+/// Flags of `figure` and `table`.
 #[derive(Args, Clone, Debug)]
-pub struct Figure {
-    /// The figure, e.g. fig5
+pub struct Draw {
+    /// What to draw, e.g. fig5; --list prints what there is
     #[arg(required_unless_present = "list")]
     pub id: Option<String>,
 
@@ -92,53 +92,13 @@ pub struct Figure {
     #[arg(long, value_name = "DIR")]
     pub run: Option<PathBuf>,
 
-    /// Print the figures there are, and stop
+    /// Print the figures and tables there are, and stop
     #[arg(long)]
     pub list: bool,
 
     /// Draw from an incomplete run; what is missing is marked
     #[arg(long)]
     pub partial: bool,
-}
-
-/// Flags of `table`.
-#[derive(Args, Clone, Debug)]
-pub struct Table {
-    /// The table, e.g. overhead
-    #[arg(required_unless_present = "list")]
-    pub id: Option<String>,
-
-    /// The run folder to read [default: results/h200-sim, else results/h200-sim-quick]
-    #[arg(long, value_name = "DIR")]
-    pub run: Option<PathBuf>,
-
-    /// Print the tables there are, and stop
-    #[arg(long)]
-    pub list: bool,
-
-    /// Use an incomplete run; what is missing is marked
-    #[arg(long)]
-    pub partial: bool,
-}
-
-/// Flags of `figures all`: every figure and table whose experiment the run holds.
-#[derive(Args, Clone, Debug)]
-pub struct All {
-    /// The run folder [default: results/h200-sim, else results/h200-sim-quick]
-    #[arg(long, value_name = "DIR")]
-    pub run: Option<PathBuf>,
-
-    /// Use an incomplete run; what is missing is marked
-    #[arg(long)]
-    pub partial: bool,
-}
-
-/// Flags of `figures check`: draws again what the run folder holds, elsewhere, and compares.
-#[derive(Args, Clone, Debug)]
-pub struct Check {
-    /// The run folder [default: results/h200-sim, else results/h200-sim-quick]
-    #[arg(long, value_name = "DIR")]
-    pub run: Option<PathBuf>,
 }
 
 /// Flags of `verify`.

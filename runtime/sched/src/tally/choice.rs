@@ -9,9 +9,13 @@ use crate::Ns;
 pub enum Config {
     Original,
     /// Persistent workers that fetch block after block until told to retreat.
-    Persistent { workers_per_sm: u32 },
+    Persistent {
+        workers_per_sm: u32,
+    },
     /// Launches of consecutive parts of the grid.
-    Sliced { slices: u32 },
+    Sliced {
+        slices: u32,
+    },
 }
 
 /// What of a launch the choice depends on. As upstream, neither registers nor shared memory.
@@ -47,7 +51,8 @@ pub fn candidates(shape: Shape, limits: Limits) -> Vec<Config> {
         return Vec::new();
     }
     let fits = |w: u32| {
-        w * shape.threads <= limits.worker_threads_per_sm && (w == 1 || u64::from(w - 1) * sms <= shape.blocks)
+        w * shape.threads <= limits.worker_threads_per_sm
+            && (w == 1 || u64::from(w - 1) * sms <= shape.blocks)
     };
     let most = (1..).take_while(|&w| fits(w)).last().unwrap_or(0);
     let mut out = Vec::new();

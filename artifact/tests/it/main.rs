@@ -1,0 +1,6 @@
+//! The binary as its users meet it: in a small repository of its own, with an executor that costs nothing.
+
+mod answers;
+mod interrupted;
+mod repository;
+mod simulated;

@@ -1,0 +1,217 @@
+//! `cargo xtask` with stand-ins for cargo, the two binaries and nvidia-smi: what it prints first and last, what it starts,
+//! and what it returns.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A copy of the binary beside stand-ins that write what they were called with to `calls`.
+struct Bench {
+    folder: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// One test at a time: a process that another test forks while a stand-in is being written would keep it open, and it
+/// could not be started ("text file busy").
+static TURN: Mutex<()> = Mutex::new(());
+
+impl Bench {
+    fn new() -> Bench {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let bench = Bench { folder: tempfile::tempdir().unwrap(), _turn: turn };
+        fs::copy(env!("CARGO_BIN_EXE_xtask"), bench.path("xtask")).unwrap();
+        fs::create_dir(bench.path("bin")).unwrap();
+        // The only thing that xtask itself starts beside its binaries.
+        let kill = ["/bin/kill", "/usr/bin/kill"].into_iter().find(|path| fs::exists(path).unwrap()).unwrap();
+        std::os::unix::fs::symlink(kill, bench.path("bin/kill")).unwrap();
+        bench.script("cargo", "echo cargo \"$@\" >> calls; echo building >&2");
+        bench.script("artifact", "echo artifact \"$@\" >> calls; echo cells");
+        bench.script("figures", "echo figures \"$@\" >> calls; echo pictures");
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn script(&self, name: &str, body: &str) {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn nvidia_smi(&self, body: &str) {
+        self.script("bin/nvidia-smi", body);
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.path("xtask"));
+        command.current_dir(self.folder.path()).args(arguments);
+        command.env("PATH", self.path("bin")).env("CARGO", self.path("cargo"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Exit code, lines of stdout, stderr.
+    fn run(&self, arguments: &[&str]) -> (i32, Vec<String>, String) {
+        answer(self.command(arguments).output().unwrap())
+    }
+
+    fn calls(&self) -> String {
+        let calls = fs::read_to_string(self.path("calls")).unwrap_or_default();
+        let _ = fs::remove_file(self.path("calls"));
+        calls
+    }
+}
+
+fn answer(output: Output) -> (i32, Vec<String>, String) {
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), out.lines().map(str::to_owned).collect(), err)
+}
+
+#[test]
+fn first_and_last_line_say_simulated_and_why() {
+    let bench = Bench::new();
+    let check = |arguments: &[&str], expected: &str| {
+        let (code, lines, err) = bench.run(arguments);
+        assert_eq!(code, 0, "{lines:?} {err}");
+        assert_eq!((lines[0].as_str(), lines[lines.len() - 1].as_str()), (expected, expected), "{lines:?}");
+        assert!(lines.len() > 2);
+    };
+    let missing = "SIMULATED: no usable GPU because there is no nvidia-smi on PATH";
+    check(&["reproduce"], missing);
+    check(&["reproduce", "--list"], missing);
+    check(&["h200-check"], missing);
+    check(&["reproduce", "--backend", "sim"], "SIMULATED: asked for with --backend sim");
+    bench.nvidia_smi("echo 'No devices were found'; exit 6");
+    check(&["reproduce"], "SIMULATED: no usable GPU because nvidia-smi failed: No devices were found");
+    bench
+        .nvidia_smi("echo 'NVIDIA-SMI has failed because it could not communicate with the driver.'; exit 9");
+    check(
+        &["reproduce"],
+        "SIMULATED: no usable GPU because nvidia-smi failed: NVIDIA-SMI has failed because it could not communicate \
+         with the driver.",
+    );
+    bench.nvidia_smi("");
+    check(&["reproduce"], "SIMULATED: no usable GPU because nvidia-smi finds no device");
+}
+
+#[test]
+fn a_gpu_is_not_silently_ignored() {
+    let bench = Bench::new();
+    bench.nvidia_smi("echo 'NVIDIA H200, 580.159'");
+    for backend in ["auto", "gpu"] {
+        let (code, lines, err) = bench.run(&["reproduce", "--backend", backend]);
+        assert_eq!((code, lines.len()), (1, 0), "{lines:?}");
+        assert!(
+            err.contains("found a GPU (NVIDIA H200, 580.159), but this version has no GPU backend yet"),
+            "{err}"
+        );
+        assert!(err.contains("--backend sim"), "{err}");
+    }
+    assert_eq!(bench.calls(), "");
+    assert_eq!(bench.run(&["reproduce", "--backend", "sim"]).0, 0);
+    fs::remove_file(bench.path("bin/nvidia-smi")).unwrap();
+    let (code, _, err) = bench.run(&["reproduce", "--backend", "gpu"]);
+    assert!(code == 1 && err.contains("there is no usable GPU (there is no nvidia-smi on PATH)"), "{err}");
+}
+
+#[test]
+fn flags_are_passed_on_and_figures_follow_the_cells() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("out")).unwrap();
+    fs::write(bench.path("out/fig5.csv"), "").unwrap();
+    assert_eq!(bench.run(&["reproduce", "--quick", "--out", "out", "--jobs", "1"]).0, 0);
+    let calls = bench.calls();
+    let calls: Vec<&str> = calls.lines().collect();
+    assert!(calls[0].starts_with("cargo build --manifest-path "), "{calls:?}");
+    assert!(calls[0].ends_with("--package artifact --package figures"), "{calls:?}");
+    assert_eq!(
+        calls[1..],
+        [
+            "artifact reproduce --quick --out out --jobs 1 --backend sim --backend-reason no usable GPU because there \
+             is no nvidia-smi on PATH",
+            "figures draw --run out",
+            "artifact seal --run out",
+        ]
+    );
+    bench.run(&["h200-check", "--out", "elsewhere"]);
+    assert!(
+        bench.calls().contains("artifact reproduce --experiment h200-check --out elsewhere --backend sim")
+    );
+    bench.run(&["figure", "fig5", "--run", "out", "--partial"]);
+    assert!(bench.calls().contains("figures draw --run out --partial fig5\nartifact seal --run out"));
+    bench.run(&["verify", "--run", "out"]);
+    assert!(bench.calls().contains("artifact verify --run out\nfigures check --partial --run out"));
+}
+
+#[test]
+fn exit_codes_come_through() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.path("out")).unwrap();
+    fs::write(bench.path("out/fig5.csv"), "").unwrap();
+    bench.script("artifact", "echo artifact \"$@\" >> calls; [ $1 != reproduce ] || exit 3");
+    let (code, lines, _) = bench.run(&["reproduce", "--out", "out"]);
+    assert_eq!(code, 3);
+    assert!(lines.last().unwrap().starts_with("SIMULATED: "), "{lines:?}");
+    // No figure of an incomplete run, unless it is asked for; the code still tells.
+    assert!(!bench.calls().contains("figures draw"));
+    assert_eq!(bench.run(&["reproduce", "--out", "out", "--partial"]).0, 3);
+    assert!(bench.calls().contains("figures draw --run out --partial"));
+    bench.script("cargo", "exit 101");
+    assert_eq!(bench.run(&["reproduce", "--out", "out"]).0, 101);
+    assert_eq!(bench.run(&["verify", "--run", "out"]).0, 101);
+}
+
+#[test]
+fn mistakes_are_answered_before_anything_is_built() {
+    let bench = Bench::new();
+    for (arguments, expected_code, expected) in [
+        (&["reproduce", "--quik"][..], 2, "'--quick'"),
+        (&["repro"], 2, "'reproduce'"),
+        (&["figure"], 2, "<ID>"),
+        (
+            &["verify", "--run", "nowhere"],
+            1,
+            "there is no run folder nowhere: make one with `cargo xtask reproduce`",
+        ),
+        (&["figure", "fig5"], 1, "there is neither results/h200-sim nor results/h200-sim-quick"),
+        (&["h200-check", "--experiment", "fig5"], 1, "cargo xtask reproduce --experiment fig5"),
+    ] {
+        let (code, _, err) = bench.run(arguments);
+        assert_eq!(code, expected_code, "{arguments:?}: {err}");
+        assert!(err.contains(expected), "{expected}: {err}");
+    }
+    assert_eq!(bench.calls(), "");
+    assert_eq!(bench.run(&["--help"]).0, 0);
+}
+
+#[test]
+fn ctrl_c_is_the_childs_to_answer() {
+    let bench = Bench::new();
+    bench.script(
+        "artifact",
+        "trap 'echo stopped; exit 130' INT; echo > started; while :; do read x < pipe; done",
+    );
+    let made = Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap();
+    assert!(made.success());
+    let child = bench.command(&["reproduce", "--out", "out"]).spawn().unwrap();
+    let began = Instant::now();
+    while !bench.path("started").exists() {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let status = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let (code, lines, err) = answer(child.wait_with_output().unwrap());
+    assert_eq!(code, 130, "{lines:?} {err}");
+    assert_eq!(lines[1], "stopped");
+    assert!(lines[2].starts_with("SIMULATED: "), "{lines:?}");
+}
