@@ -124,6 +124,9 @@ def phase_aggregate(args: argparse.Namespace, raw: Path) -> bool:
     layers = program_number(args.workload, "profiler_layers")
     if layers is not None and kernels:
         coverage["layers_in_pass"] = layers
+    calls = program_number(args.workload, "profiler_calls")
+    if calls is not None and kernels:
+        coverage["calls_of_each_operator"] = calls
 
     survey = raw / "survey.csv"
     surveyed = survey.read_text().splitlines()[1:] if survey.exists() else []

@@ -13,7 +13,7 @@ from common.training import Training
 
 class Program(Training):
     id = "bert-train"
-    profiler_layers = 2
+    profiler_calls = 1
 
     def build(self) -> None:
         batch, tokens = self.pick(32, 2), self.pick(384, 32)

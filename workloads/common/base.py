@@ -36,8 +36,11 @@ class Workload:
     # Only set where all layers launch the same shapes.
     profiler_layers: int | None = None
     # Launches to profile of each launch shape; None takes all. A profiled kernel costs
-    # about 0.2 s, so a unit of many hundred kernels needs this.
+    # about 0.2 s, so a unit of many hundred kernels needs this or the next one.
     profiler_each: int | None = None
+    # Calls to profile of each operator with arguments of the same shapes. Unlike a limit
+    # on launch shapes, it tells kernels of equal shape apart.
+    profiler_calls: int | None = None
     trace_units: int = 20
     # FP32 in this set means FP32: TF32 would change which kernels run.
     convolution_tf32: bool = False

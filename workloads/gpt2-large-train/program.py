@@ -14,6 +14,7 @@ from common.training import Training
 class Program(Training):
     id = "gpt2-large-train"
     profiler_layers = 2
+    profiler_calls = 1
     clip = 1.0
 
     def build(self) -> None:

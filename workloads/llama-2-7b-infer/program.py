@@ -20,7 +20,7 @@ READ_POSITIONS = 136
 
 class Program(Inference):
     id = "llama-2-7b-infer"
-    profiler_layers = 2
+    profiler_calls = 2
     trace_units = 2  # of 99 steps each
 
     def build(self) -> None:

@@ -14,6 +14,7 @@ from common.training import Training, decay_groups
 class Program(Training):
     id = "pegasus-x-base-train"
     profiler_layers = 2
+    profiler_calls = 1
     clip = 1.0
 
     def build(self) -> None:

@@ -16,6 +16,7 @@ CLASSES = 16
 
 class Program(Training):
     id = "pointnet-train"
+    profiler_calls = 1
 
     def build(self) -> None:
         batch, points = self.pick(128, 4), self.pick(2500, 64)

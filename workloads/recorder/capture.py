@@ -166,6 +166,18 @@ def run_ncu(program, args: argparse.Namespace) -> None:
             step()
     say("warm")
     cudart = torch.cuda.cudart()
+    if program.profiler_calls is not None:
+        from recorder.sampling import FirstCalls
+
+        start, stop = cudart.cudaProfilerStart, cudart.cudaProfilerStop
+        with FirstCalls(program.profiler_calls, args.limit, start, stop) as sampling:
+            for _, step in plan:
+                step()
+        sampling.switch(False)
+        late = time.monotonic() >= sampling.end
+        distinct = len(sampling.calls)
+        say(f"profiled {distinct} distinct operators{', limit reached' if late else ''}")
+        return
 
     # Kernels run one by one and several times each; past the limit the rest of the
     # unit runs unprofiled, so that the table of what was measured still comes out.

@@ -19,7 +19,7 @@ def command(metrics: list[str], each: int | None = None) -> list[str]:
     # Caches and clocks are left as the program finds them: the traffic of a kernel
     # whose input is still in the cache is what the profile is about.
     # A launch shape is grid, block and shared memory, whatever the kernel's name.
-    mode, count = ("global", 4000) if each is None else ("per-launch-config", each)
+    mode, count = ("global", 400) if each is None else ("per-launch-config", each)
     return [
         "ncu", "--metrics", ",".join(metrics), "--clock-control", "none",
         "--cache-control", "none", "--profile-from-start", "off",

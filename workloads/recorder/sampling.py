@@ -1,5 +1,6 @@
 """Limits a kernel profiler to the first calls of each distinct operator."""
 
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -13,7 +14,7 @@ def describe(value) -> object:
         return tuple(value.shape), value.stride(), value.dtype, value.device.type
     if isinstance(value, list | tuple):
         return tuple(describe(item) for item in value)
-    # The value of a scalar changes no kernel, other than those of a step count or a seed.
+    # Factors differ from step to step and change no kernel.
     return type(value) if isinstance(value, float) else repr(value)
 
 
@@ -21,12 +22,19 @@ class FirstCalls(TorchDispatchMode):
     """Switches the profiler on for the first `limit` calls of each operator and shape.
 
     ncu's own limits take launches of equal shape for equal, whatever the kernel. The
-    mode reaches the threads of the backward pass, too.
+    mode reaches the threads of the backward pass, too. Nothing is profiled after `seconds`.
     """
 
-    def __init__(self, limit: int, start: Callable[[], object], stop: Callable[[], object]):
+    def __init__(
+        self,
+        limit: int,
+        seconds: float,
+        start: Callable[[], object],
+        stop: Callable[[], object],
+    ):
         super().__init__()
         self.limit, self.start, self.stop = limit, start, stop
+        self.end = time.monotonic() + seconds
         self.calls: Counter = Counter()
         self.on = False
 
@@ -40,5 +48,5 @@ class FirstCalls(TorchDispatchMode):
         options = tuple((name, describe(value)) for name, value in kwargs.items())
         key = (func, describe(args), options)
         self.calls[key] += 1
-        self.switch(self.calls[key] <= self.limit)
+        self.switch(self.calls[key] <= self.limit and time.monotonic() < self.end)
         return func(*args, **kwargs)

@@ -12,7 +12,7 @@ class Program(ResNet50):
     id = "resnet50-tf32-train"
     learning_rate = 1e-3
     convolution_tf32 = True
-    profiler_each = 2
+    profiler_calls = 1
 
 
 if __name__ == "__main__":

@@ -215,8 +215,9 @@ impl Client {
     }
 
     /// Runs launches ahead of the event loop while nobody else has a say: stops before the first one that would end
-    /// after `limit`, and at the end of the segment. The device must be this client's. Returns blocks run.
-    pub fn run_ahead(&mut self, limit: Ns) -> u64 {
+    /// after `limit`, and at the end of the segment. With `pause`, it also stops before the last launch, and where the
+    /// device would idle for longer than that. The device must be this client's. Returns blocks run.
+    pub fn run_ahead(&mut self, limit: Ns, pause: Option<Ns>) -> u64 {
         debug_assert!(self.hook.is_none(), "a hooked launch needs its policy");
         let Phase::Ready(mut at) = self.phase else { return 0 };
         let part = &self.program.parts[self.part];
@@ -228,7 +229,9 @@ impl Client {
         let mut i = start;
         loop {
             let end = at + Ns::from(durations[i]);
-            if end > limit {
+            let hands_over =
+                pause.is_some_and(|p| i + 1 == part.len || (i > 0 && at > self.previous_end + p));
+            if end > limit || hands_over {
                 self.phase = Phase::Ready(at);
                 break;
             }

@@ -85,10 +85,9 @@ impl Contexts {
         end.min(self.deadline).min(self.switching)
     }
 
-    /// No context but this one has anything to do, and this one has the device.
-    pub fn belongs_to(&self, slot: usize) -> bool {
-        let others = self.contexts.iter().enumerate().filter(|&(s, _)| s != slot);
-        self.owner == slot && self.switching == Ns::MAX && others.into_iter().all(|(_, c)| !c.runnable())
+    /// Until when this context keeps the device if it does not pause: `Ns::MAX` if no other waits, 0 if it has it not.
+    pub fn exclusive_until(&self, slot: usize) -> Ns {
+        if self.owner != slot || self.switching != Ns::MAX { 0 } else { self.deadline }
     }
 
     /// A kernel has come to the head of a context's queue.

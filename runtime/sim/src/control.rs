@@ -158,9 +158,9 @@ impl Control {
             Control::Gate { .. } => self.gate(client, gate::Event::Completed, now, orders),
             Control::Batch { batch, held } => {
                 if batch.completed() {
-                    for client in 0..held.len() {
-                        if held[client] && batch.admit() {
-                            held[client] = false;
+                    for (client, held) in held.iter_mut().enumerate() {
+                        if *held && batch.admit() {
+                            *held = false;
                             orders.push(Order::Admit { client, original: true });
                         }
                     }

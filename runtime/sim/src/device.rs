@@ -48,13 +48,14 @@ impl Device {
         }
     }
 
-    /// A slot that has the device for itself could run on without asking.
-    pub fn belongs_to(&self, slot: usize) -> bool {
+    /// Until when a slot can run on without asking: `Ns::MAX` if nobody else has anything on the device, 0 if not at all.
+    pub fn exclusive_until(&self, slot: usize) -> Ns {
         match self {
-            Device::Domain(d) => d.is_idle(),
-            Device::Contexts(c) => c.belongs_to(slot),
+            Device::Domain(d) if d.is_idle() => Ns::MAX,
+            Device::Domain(_) => 0,
+            Device::Contexts(c) => c.exclusive_until(slot),
             #[cfg(test)]
-            Device::Exact(_) => false,
+            Device::Exact(_) => 0,
         }
     }
 

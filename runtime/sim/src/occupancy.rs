@@ -40,7 +40,7 @@ impl Resources {
 
     /// At least one block of the given need fits into this.
     pub fn holds(&self, need: &Resources) -> bool {
-        (self.0 | GUARD) - need.0 & GUARD == GUARD
+        ((self.0 | GUARD) - need.0) & GUARD == GUARD
     }
 
     /// How many blocks of the given need fit into this.

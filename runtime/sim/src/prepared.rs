@@ -63,7 +63,6 @@ pub struct Part {
 /// A program laid out for one machine.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    pub id: String,
     pub parts: Vec<Part>,
     pub steps: Vec<Step>,
     /// `durations[r][i]`: duration of step `i` in realisation `r`, ns.
@@ -103,7 +102,6 @@ impl Prepared {
         let launches = || program.segments.iter().flat_map(|s: &Segment| &s.launches);
         let medians = launches().map(|l| Ns::from(l.duration_ns[MEDIAN])).collect();
         let mut prepared = Prepared {
-            id: program.id.clone(),
             parts,
             steps,
             durations: Vec::new(),

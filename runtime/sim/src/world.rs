@@ -179,16 +179,19 @@ impl<'a> World<'a> {
             }
         }
         let Some(slot) = candidate else { return };
-        if self.rest[slot].is_some() || !self.device.belongs_to(slot) {
+        let exclusive = self.device.exclusive_until(slot);
+        let limit = others.min(exclusive);
+        if self.rest[slot].is_some() || limit <= self.now {
             return;
         }
-        let blocks = self.clients[slot].run_ahead(others);
+        // With somebody waiting, pauses and the end of the segment hand the device over: those take the normal way.
+        let pause = if exclusive == Ns::MAX { None } else { Some(self.early_yield) };
+        let blocks = self.clients[slot].run_ahead(limit, pause);
         let counters = self.device.counters_mut();
         counters.blocks_placed += blocks;
         counters.blocks_done += blocks;
-        if let Phase::Sync(_) = self.clients[slot].phase {
-            self.device.set_queued(slot, false, self.now);
-        }
+        let queued = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= limit);
+        self.device.set_queued(slot, queued, self.now);
     }
 
     /// A client's own time has come.
@@ -252,7 +255,8 @@ impl<'a> World<'a> {
         let now = self.now;
         if self.clients[slot].copies() && self.rest[slot].is_none() {
             self.clients[slot].phase = Phase::Copy(now + self.clients[slot].duration());
-            self.device.set_queued(slot, false, now);
+            // A context that copies has not run out of work.
+            self.device.set_queued(slot, true, now);
             return;
         }
         let kernel = self.rest[slot].take().unwrap_or_else(|| self.first_form(slot));
