@@ -110,7 +110,7 @@ fn compare(measured: Vec<Measured>, rows: &[Row]) -> String {
             triple(row.and_then(|row| Some(row.e2e_p99_ns? / 1e6)), m.e2e_p99_ms, 7, 2),
         );
     }
-    for training in ["resnet50-train", "bert-base-384-train"] {
+    for training in ["resnet50-tf32-train", "bert-base-384-train"] {
         let beside: Vec<&Compared> = cells.iter().filter(|cell| cell.measured.training == training).collect();
         let _ = writeln!(text, "order of the systems by p99 beside {training}: {}", order(&beside));
     }
@@ -190,7 +190,7 @@ mod tests {
         Measured {
             run: 1,
             system: system.to_owned(),
-            training: "resnet50-train".to_owned(),
+            training: "resnet50-tf32-train".to_owned(),
             service_p50_ms: 1.0,
             service_p99_ms: p99,
             be_norm: Some(0.5),
@@ -202,7 +202,7 @@ mod tests {
         Row {
             kind: "pair".to_owned(),
             system: system.to_owned(),
-            training: "resnet50-train".to_owned(),
+            training: "resnet50-tf32-train".to_owned(),
             status: "ok".to_owned(),
             service_p50_ns: Some(1e6),
             service_p99_ns: Some(p99_ms * 1e6),
@@ -225,12 +225,12 @@ mod tests {
     fn order_and_worst_factor_by_hand() {
         let cells = || vec![measured("mps", 10.0), measured("gate", 2.0), measured("time-slicing", 4.0)];
         let right = compare(cells(), &[row("mps", 9.0), row("gate", 2.0), row("time-slicing", 5.0)]);
-        assert!(right.contains("beside resnet50-train: right in all 3 comparisons"), "{right}");
+        assert!(right.contains("beside resnet50-tf32-train: right in all 3 comparisons"), "{right}");
         assert!(right.contains("3 of 3 cells within a factor of 1.5; the worst is off by 1.25"), "{right}");
         let wrong = compare(cells(), &[row("mps", 3.0), row("gate", 2.0), row("time-slicing", 5.0)]);
         assert!(wrong.contains("WRONG in 1 of 3: time-slicing should be below mps"), "{wrong}");
         assert!(
-            wrong.contains("2 of 3 cells") && wrong.contains("off by 3.33 (mps resnet50-train)"),
+            wrong.contains("2 of 3 cells") && wrong.contains("off by 3.33 (mps resnet50-tf32-train)"),
             "{wrong}"
         );
         let none = compare(cells(), &[]);

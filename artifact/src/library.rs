@@ -78,6 +78,7 @@ fn fake_program(id: &str) -> Program {
         blocks: 1,
         threads: 32,
         regs: 32,
+        cluster: 1,
         smem: 0,
         duration_ns: [1_000_000; sim::program::QUANTILES],
         gap_ns: 0,

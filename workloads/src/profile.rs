@@ -163,6 +163,7 @@ fn program(bytes: Vec<u8>, wire: &Wire, id: &str) -> Result<Program> {
     let durations = QUANTILE_COLUMNS.map(|name| table.numbers(name, MAX_NS));
     let durations: Vec<_> = durations.into_iter().collect::<Result<_>>()?;
     let (gap, host) = (table.numbers("gap_ns", MAX_NS)?, table.optional("host_ns", u64::MAX)?);
+    let cluster = table.optional("cluster", 64)?;
     let dram = table.optional("dram_bytes", u64::MAX)?;
     let sm = table.floats("sm_pct")?;
 
@@ -234,6 +235,8 @@ fn program(bytes: Vec<u8>, wire: &Wire, id: &str) -> Result<Program> {
             blocks: if kind == Kind::Kernel { blocks[row] } else { 0 },
             threads: threads[row] as u32,
             regs: regs[row] as u32,
+            // 0 as well as nothing: launched without clusters.
+            cluster: cluster[row].unwrap_or(0).max(1) as u32,
             smem: (smem[0][row] + smem[1][row]) as u32,
             duration_ns,
             gap_ns: scaled(gap[row], scale) as u32,

@@ -52,6 +52,7 @@ pub struct Turns {
 pub struct Contexts {
     turns: Turns,
     sms: u32,
+    gpcs: u32,
     contexts: Vec<Context>,
     owner: usize,
     /// When the owner has to give way.
@@ -63,11 +64,12 @@ pub struct Contexts {
 
 impl Contexts {
     /// A device with `slots` contexts.
-    pub fn new(slots: usize, sms: u32, turns: Turns) -> Self {
+    pub fn new(slots: usize, sms: u32, gpcs: u32, turns: Turns) -> Self {
         let context = Context { work: Work::None, kernel: None, queued: false, cut: 0 };
         Contexts {
             turns,
             sms,
+            gpcs,
             contexts: vec![context; slots],
             owner: 0,
             deadline: Ns::MAX,
@@ -94,7 +96,7 @@ impl Contexts {
     pub fn submit(&mut self, slot: usize, kernel: Kernel, now: Ns) {
         self.counters.launches += 1;
         self.counters.blocks_placed += kernel.blocks;
-        let left = duration_alone(&kernel, self.sms);
+        let left = duration_alone(&kernel, self.sms, self.gpcs);
         let context = &mut self.contexts[slot];
         context.kernel = Some(kernel);
         context.cut = 0;
@@ -114,10 +116,10 @@ impl Contexts {
 
     /// Tells a context's kernel to stop at its next block boundary.
     pub fn halt(&mut self, slot: usize, now: Ns) {
-        let sms = self.sms;
+        let (sms, gpcs) = (self.sms, self.gpcs);
         let context = &mut self.contexts[slot];
         let Some(kernel) = context.kernel else { return };
-        let total = duration_alone(&kernel, sms);
+        let total = duration_alone(&kernel, sms, gpcs);
         let left = match context.work {
             Work::None => return,
             Work::Running { end } => end - now,
@@ -125,7 +127,7 @@ impl Contexts {
         };
         let block = kernel.block.div_ceil(TICKS_PER_NS).max(1);
         let waves = (total - left).div_ceil(block);
-        let kept = (waves * kernel.capacity(sms)).min(kernel.blocks);
+        let kept = (waves * kernel.capacity(sms, gpcs)).min(kernel.blocks);
         let until_boundary = (waves * block).saturating_sub(total - left).min(left);
         context.cut = kernel.blocks - kept;
         context.work = match context.work {

@@ -24,6 +24,7 @@ impl Device {
         match substrate {
             Substrate::Mps => Device::Domain(Box::new(Domain::new(
                 machine.sms,
+                machine.gpcs,
                 Resources::whole(&machine.sm),
                 machine.dram_bytes_per_us * 1000,
             ))),
@@ -33,7 +34,7 @@ impl Device {
                     switch_ns: rules.switch_ns.value as Ns,
                     drained_switch_ns: rules.drained_switch_ns.value as Ns,
                 };
-                Device::Contexts(Contexts::new(slots, machine.sms, turns))
+                Device::Contexts(Contexts::new(slots, machine.sms, machine.gpcs, turns))
             }
         }
     }

@@ -9,7 +9,7 @@
 //! is computed in closed form.
 
 use crate::occupancy::Resources;
-use crate::prepared::{Form, MICRO_SM, TICKS_PER_NS};
+use crate::prepared::{Form, MICRO_SM, TICKS_PER_NS, clustered};
 use crate::scenario::{Counters, Ns};
 use crate::sms::{Class, GROUPS, Group, Sms, Ticks};
 use arrayvec::ArrayVec;
@@ -31,6 +31,8 @@ pub struct Kernel {
     pub blocks: u64,
     /// Duration of one block.
     pub block: Ticks,
+    /// Blocks that start together, on one GPC.
+    pub cluster: u32,
     /// Blocks on one multiprocessor at most: the form's own limit, or fewer persistent workers.
     pub most_per_sm: u32,
     /// Higher is placed first.
@@ -47,14 +49,15 @@ impl Kernel {
             dram_demand: form.dram_demand,
             blocks: form.blocks,
             block,
+            cluster: form.cluster,
             most_per_sm: form.per_sm,
             priority,
         }
     }
 
     /// Blocks on the device when alone.
-    pub fn capacity(&self, sms: u32) -> u64 {
-        u64::from(self.most_per_sm) * u64::from(sms)
+    pub fn capacity(&self, sms: u32, gpcs: u32) -> u64 {
+        clustered(u64::from(self.most_per_sm) * u64::from(sms), self.cluster, gpcs)
     }
 }
 
@@ -115,6 +118,7 @@ pub struct Domain {
     sm_capacity: u64,
     dram_capacity: u64,
     count: u32,
+    gpcs: u32,
     next: Ns,
     /// Scratch space.
     ends: Vec<(Ticks, u64)>,
@@ -123,14 +127,15 @@ pub struct Domain {
 
 impl Domain {
     /// An empty device. `dram_bytes_per_ms` is its peak memory bandwidth.
-    pub fn new(sms: u32, whole: Resources, dram_bytes_per_ms: u64) -> Self {
+    pub fn new(sms: u32, gpcs: u32, whole: Resources, dram_bytes_per_ms: u64) -> Self {
         Domain {
-            sms: Sms::new(sms, whole),
+            sms: Sms::new(sms, gpcs, whole),
             runs: Vec::with_capacity(4),
             alone: false,
             sm_capacity: u64::from(sms) * MICRO_SM,
             dram_capacity: dram_bytes_per_ms,
             count: sms,
+            gpcs,
             next: Ns::MAX,
             ends: Vec::new(),
             counters: Counters::default(),
@@ -168,7 +173,7 @@ impl Domain {
         self.counters.launches += 1;
         if self.runs.is_empty() && kernel.blocks > 0 {
             self.alone = true;
-            self.next = now + duration_alone(&kernel, self.count);
+            self.next = now + duration_alone(&kernel, self.count, self.gpcs);
             self.runs.push(run);
             return;
         }
@@ -222,13 +227,13 @@ impl Domain {
     fn lay_out(&mut self) {
         self.alone = false;
         let run = &mut self.runs[0];
-        let capacity = run.kernel.capacity(self.count);
+        let capacity = run.kernel.capacity(self.count, self.gpcs);
         let waves = run.kernel.blocks.div_ceil(capacity);
         let wave = (run.virtual_now / run.kernel.block).min(waves - 1);
         let over = wave * capacity;
         let end = (wave + 1) * run.kernel.block;
         let wanted = (run.kernel.blocks - over).min(capacity);
-        let placed = self.sms.place(run.slot, &run.kernel.need, run.kernel.most_per_sm, wanted, end);
+        let placed = self.sms.place(run.slot, &run.kernel, wanted, end);
         debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
         run.pending -= over + placed;
         run.resident = placed;
@@ -294,7 +299,7 @@ impl Domain {
             }
             let kernel = &run.kernel;
             let end = run.virtual_now + kernel.block;
-            let placed = self.sms.place(run.slot, &kernel.need, kernel.most_per_sm, run.pending, end);
+            let placed = self.sms.place(run.slot, kernel, run.pending, end);
             run.pending -= placed;
             run.resident += placed;
             self.counters.blocks_placed += placed;
@@ -429,7 +434,7 @@ impl Domain {
 }
 
 /// How long a kernel takes that has the device for itself from start to end, ns.
-pub fn duration_alone(kernel: &Kernel, sms: u32) -> Ns {
-    let waves = kernel.blocks.div_ceil(kernel.capacity(sms).max(1));
+pub fn duration_alone(kernel: &Kernel, sms: u32, gpcs: u32) -> Ns {
+    let waves = kernel.blocks.div_ceil(kernel.capacity(sms, gpcs).max(1));
     (waves * kernel.block).div_ceil(TICKS_PER_NS)
 }

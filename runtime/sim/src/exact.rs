@@ -2,7 +2,7 @@
 
 use crate::domain::{Done, Kernel};
 use crate::occupancy::Resources;
-use crate::prepared::{MICRO_SM, TICKS_PER_NS};
+use crate::prepared::{MICRO_SM, TICKS_PER_NS, clustered};
 use crate::scenario::{Counters, Ns};
 use std::collections::BTreeMap;
 
@@ -25,6 +25,7 @@ pub struct Exact {
     free: Vec<Resources>,
     runs: Vec<Run>,
     dram_capacity: u64,
+    gpcs: u32,
     next: Ns,
     pub counters: Counters,
 }
@@ -32,11 +33,12 @@ pub struct Exact {
 const FULL_RATE: u64 = TICKS_PER_NS << 10;
 
 impl Exact {
-    pub fn new(sms: u32, whole: Resources, dram_bytes_per_ms: u64) -> Self {
+    pub fn new(sms: u32, gpcs: u32, whole: Resources, dram_bytes_per_ms: u64) -> Self {
         Exact {
             free: vec![whole; sms as usize],
             runs: Vec::new(),
             dram_capacity: dram_bytes_per_ms,
+            gpcs,
             next: Ns::MAX,
             counters: Counters::default(),
         }
@@ -98,7 +100,7 @@ impl Exact {
     }
 
     /// Breadth first: one block per multiprocessor and round; in the last round those with most room come first.
-    fn place(free: &mut [Resources], runs: &mut [Run], index: usize) -> u64 {
+    fn place(free: &mut [Resources], runs: &mut [Run], index: usize, gpcs: u32) -> u64 {
         let mut groups: Vec<BTreeMap<(usize, u64), u32>> = vec![BTreeMap::new(); free.len()];
         for run in runs.iter() {
             for &(sm, end) in &run.blocks {
@@ -115,6 +117,8 @@ impl Exact {
                 f.fit(&need).min(run.kernel.most_per_sm.saturating_sub(have))
             })
             .collect();
+        let total = rooms.iter().map(|&r| u64::from(r)).sum();
+        let most = run.pending.min(clustered(total, run.kernel.cluster, gpcs));
         let end = run.virtual_now + run.kernel.block;
         let mut order: Vec<usize> = (0..free.len()).collect();
         order.sort_by(|&i, &j| {
@@ -125,7 +129,7 @@ impl Exact {
         loop {
             let mut any = false;
             for &sm in &order {
-                if run.pending > 0 && rooms[sm] > 0 {
+                if placed < most && rooms[sm] > 0 {
                     rooms[sm] -= 1;
                     free[sm].take(&need, 1);
                     run.blocks.push((sm, end));
@@ -145,7 +149,7 @@ impl Exact {
             if self.runs[index].pending == 0 || self.runs[index].halted {
                 continue;
             }
-            self.counters.blocks_placed += Self::place(&mut self.free, &mut self.runs, index);
+            self.counters.blocks_placed += Self::place(&mut self.free, &mut self.runs, index, self.gpcs);
             if self.runs[index].pending > 0 {
                 break;
             }

@@ -24,6 +24,7 @@ struct Interrupted {
 #[derive(Debug)]
 pub struct Forms {
     sms: u32,
+    gpcs: u32,
     high: usize,
     /// Added to each block by a worker's loop or a gate's prelude.
     gated_block_ns: Ns,
@@ -44,6 +45,7 @@ impl Forms {
         let slots = high + best_effort.len();
         let mut forms = Forms {
             sms: machine.sms,
+            gpcs: machine.gpcs,
             high,
             gated_block_ns: rules.gated_block_ns.value as Ns,
             skip_ns_per_1000: rules.skip_ns_per_1000_blocks.value as Ns,
@@ -83,12 +85,12 @@ impl Forms {
     fn measure(&self, form: &Form, duration: Ns, config: Config, launch: Ns) -> Ns {
         let original = Kernel::original(form, duration, 0);
         match config {
-            Config::Original => launch + duration_alone(&original, self.sms),
+            Config::Original => launch + duration_alone(&original, self.sms, self.gpcs),
             Config::Persistent { workers_per_sm } => {
-                launch + duration_alone(&self.persistent(original, workers_per_sm), self.sms)
+                launch + duration_alone(&self.persistent(original, workers_per_sm), self.sms, self.gpcs)
             }
             Config::Sliced { slices } => sched::tally::slices(form.blocks, slices)
-                .map(|blocks| launch + duration_alone(&Kernel { blocks, ..original }, self.sms))
+                .map(|blocks| launch + duration_alone(&Kernel { blocks, ..original }, self.sms, self.gpcs))
                 .sum(),
         }
     }

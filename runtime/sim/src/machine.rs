@@ -90,6 +90,8 @@ pub struct Machine {
     /// Full product name.
     pub product: String,
     pub sms: u32,
+    /// Clusters of multiprocessors (GPCs); the blocks of a thread-block cluster run on one of them.
+    pub gpcs: u32,
     pub sm: SmLimits,
     /// Peak device-memory bandwidth, bytes per microsecond (1e6 = 1 TB/s).
     pub dram_bytes_per_us: u64,
@@ -116,6 +118,7 @@ impl Machine {
     pub fn parse(text: &str) -> Result<Machine> {
         let machine: Machine = toml::from_str(text)?;
         ensure!(machine.sms > 0, "sms must be at least 1");
+        ensure!((1..=machine.sms).contains(&machine.gpcs), "gpcs must be between 1 and sms");
         ensure!(machine.dram_bytes_per_us > 0, "dram_bytes_per_us must be at least 1");
         ensure!(machine.sm.threads >= 32 && machine.sm.blocks > 0, "sm.threads and sm.blocks are too small");
         ensure!(

@@ -29,6 +29,8 @@ pub struct Form {
     pub per_sm: u32,
     /// Blocks on the device when alone.
     pub capacity: u64,
+    /// Blocks that start together, on one GPC.
+    pub cluster: u32,
     /// Rounds of blocks when alone.
     pub waves: u64,
     /// Instruction throughput that a running block takes, in [`MICRO_SM`].
@@ -141,6 +143,15 @@ fn alone(part: &Part, steps: &[Step], duration: impl Fn(usize) -> Ns, machine: &
     end + machine.rules.sync_latency_ns.value as Ns
 }
 
+/// How many of `blocks` places, spread evenly over the GPCs, clusters can use.
+pub fn clustered(blocks: u64, cluster: u32, gpcs: u32) -> u64 {
+    if cluster <= 1 {
+        return blocks;
+    }
+    let (cluster, gpcs) = (u64::from(cluster), u64::from(gpcs));
+    blocks / gpcs / cluster * cluster * gpcs
+}
+
 /// Piecewise linear between the recorded quantiles.
 fn quantile(launch: &Launch, permille: u32) -> u32 {
     let d = &launch.duration_ns;
@@ -165,6 +176,7 @@ fn step(launch: &Launch, node: bool, program: &Program, machine: &Machine) -> Re
             threads: 0,
             per_sm: 0,
             capacity: 0,
+            cluster: 1,
             waves: 0,
             sm_demand: 0,
             dram_demand: 0,
@@ -185,7 +197,14 @@ fn step(launch: &Launch, node: bool, program: &Program, machine: &Machine) -> Re
         launch.smem
     );
     let sms = u64::from(machine.sms);
-    let capacity = u64::from(per_sm) * sms;
+    let cluster = launch.cluster.max(1);
+    let capacity = clustered(u64::from(per_sm) * sms, cluster, machine.gpcs);
+    ensure!(
+        capacity > 0,
+        "kernel `{name}` of `{}` wants clusters of {cluster} blocks, which do not fit on a GPC of {}",
+        program.id,
+        machine.name
+    );
     let waves = launch.blocks.div_ceil(capacity);
     let resident = launch.blocks.min(capacity);
     let busy = u64::from(launch.sm_permille.unwrap_or(rules.default_sm_permille.value as u32));
@@ -200,13 +219,14 @@ fn step(launch: &Launch, node: bool, program: &Program, machine: &Machine) -> Re
     };
     let dram_demand = (traffic_per_ms.min(peak_per_ms) * waves / launch.blocks).min(peak_per_ms / resident);
     // Persistent and cluster kernels (cuBLASLt's nvjet) coordinate their blocks and must run as they are.
-    let cuttable = waves > 1 && !name.contains("nvjet");
+    let cuttable = waves > 1 && cluster == 1 && !name.contains("nvjet");
     let form = Form {
         blocks: launch.blocks,
         need: Resources::of_block(&machine.sm, launch.threads, launch.regs, launch.smem),
         threads: launch.threads,
         per_sm,
         capacity,
+        cluster,
         waves,
         sm_demand,
         dram_demand,

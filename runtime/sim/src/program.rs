@@ -34,6 +34,8 @@ pub struct Launch {
     pub threads: u32,
     /// Registers per thread.
     pub regs: u32,
+    /// Blocks that have to start together, on multiprocessors of one cluster (GPC); 1 for an ordinary kernel.
+    pub cluster: u32,
     /// Shared memory per block, static plus dynamic, bytes.
     pub smem: u32,
     /// Duration alone on the device, ns, at [`QUANTILE_PERMILLE`].

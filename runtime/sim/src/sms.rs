@@ -4,7 +4,9 @@
 //! multiprocessors with the same resident blocks; a [`Group`] is the blocks of one kernel that start and end together on
 //! each of them.
 
+use crate::domain::Kernel;
 use crate::occupancy::Resources;
+use crate::prepared::clustered;
 use arrayvec::ArrayVec;
 
 /// Virtual time of a kernel, see [`crate::prepared::TICKS_PER_NS`].
@@ -47,15 +49,16 @@ pub struct Sms {
     pub classes: Vec<Class>,
     whole: Resources,
     total: u32,
+    gpcs: u32,
     rooms: Vec<u32>,
     order: Vec<usize>,
 }
 
 impl Sms {
     /// An empty device of `total` multiprocessors.
-    pub fn new(total: u32, whole: Resources) -> Self {
+    pub fn new(total: u32, gpcs: u32, whole: Resources) -> Self {
         let empty = Class { count: total, free: whole, groups: ArrayVec::new() };
-        Sms { classes: vec![empty], whole, total, rooms: Vec::new(), order: Vec::new() }
+        Sms { classes: vec![empty], whole, total, gpcs, rooms: Vec::new(), order: Vec::new() }
     }
 
     /// Forgets all blocks.
@@ -78,7 +81,8 @@ impl Sms {
     }
 
     /// Places up to `wanted` blocks that end at `end`, breadth first; returns how many found room.
-    pub fn place(&mut self, slot: u8, need: &Resources, most: u32, wanted: u64, end: Ticks) -> u64 {
+    pub fn place(&mut self, slot: u8, kernel: &Kernel, wanted: u64, end: Ticks) -> u64 {
+        let (need, most) = (&kernel.need, kernel.most_per_sm);
         if wanted == 0 {
             return 0;
         }
@@ -90,7 +94,11 @@ impl Sms {
             total += u64::from(class.count) * u64::from(room);
             rooms.push(room);
         }
-        let placed = wanted.min(total);
+        let placed = wanted.min(clustered(total, kernel.cluster, self.gpcs));
+        if placed == 0 {
+            self.rooms = rooms;
+            return 0;
+        }
         if placed == total {
             for (class, &n) in self.classes.iter_mut().zip(&rooms) {
                 add(class, slot, need, n, end);

@@ -17,6 +17,7 @@ pub fn kernel(blocks: u64, threads: u32, duration: u32) -> Launch {
         blocks,
         threads,
         regs: 32,
+        cluster: 1,
         smem: 0,
         duration_ns: [duration; QUANTILES],
         gap_ns: 1000,

@@ -175,7 +175,7 @@ fn one_request(high: &Program, best: &Program, system: &System, arrival: Ns) -> 
     let grouped = crate::simulate(&scenario).unwrap();
     let mut world = World::new(&scenario).unwrap();
     let whole = Resources::whole(&machine.sm);
-    let exact = Exact::new(machine.sms, whole, machine.dram_bytes_per_us * 1000);
+    let exact = Exact::new(machine.sms, machine.gpcs, whole, machine.dram_bytes_per_us * 1000);
     world.replace_device(Device::Exact(Box::new(exact)));
     (service(&grouped)[0], service(&world.run().unwrap())[0])
 }
@@ -272,7 +272,7 @@ proptest! {
     ) {
         let machine = h200();
         let whole = Resources::whole(&machine.sm);
-        let mut device = crate::domain::Domain::new(machine.sms, whole, machine.dram_bytes_per_us * 1000);
+        let mut device = crate::domain::Domain::new(machine.sms, machine.gpcs, whole, machine.dram_bytes_per_us * 1000);
         let total = drain(&kernels, &mut device);
         prop_assert_eq!(device.counters.blocks_placed, total);
         prop_assert_eq!(device.counters.blocks_done, total);
