@@ -5,6 +5,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
+/// How the names of files end that are being written.
+pub(crate) const PARTIAL: &str = ".partial";
+
 /// Writes a file under a temporary name, makes sure that it is on the disk, and renames it. Nothing partial remains
 /// when it fails.
 ///
@@ -12,7 +15,7 @@ use std::path::Path;
 /// Any I/O error, a full disk included, with the file and what to do.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".partial");
+    name.push(PARTIAL);
     let partial = path.with_file_name(name);
     let write = || {
         write_synced(&partial, bytes)?;

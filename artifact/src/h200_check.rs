@@ -4,6 +4,7 @@ use crate::root::Root;
 use crate::summary::Row;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -110,7 +111,8 @@ fn compare(measured: Vec<Measured>, rows: &[Row]) -> String {
             triple(row.and_then(|row| Some(row.e2e_p99_ns? / 1e6)), m.e2e_p99_ms, 7, 2),
         );
     }
-    for training in ["resnet50-tf32-train", "bert-base-384-train"] {
+    let trainings: BTreeSet<&str> = cells.iter().map(|cell| cell.measured.training.as_str()).collect();
+    for training in trainings.into_iter().filter(|training| !training.is_empty()) {
         let beside: Vec<&Compared> = cells.iter().filter(|cell| cell.measured.training == training).collect();
         let _ = writeln!(text, "order of the systems by p99 beside {training}: {}", order(&beside));
     }

@@ -54,6 +54,9 @@ pub struct Invocation {
     pub cells_executed: u64,
     pub cells_failed: u64,
     pub cells_skipped: u64,
+    /// How the planned arrivals came about, one text per list.
+    #[serde(default)]
+    pub arrivals: Vec<String>,
     /// Simulated seconds per second on one core, by system, of the cells executed this time.
     #[serde(default)]
     pub simulated_seconds_per_second: BTreeMap<String, f64>,
@@ -86,7 +89,8 @@ impl Invocation {
     }
 
     /// Adds what is known at the end.
-    pub fn end(&mut self, wall_seconds: f64, tally: &Tally) {
+    pub fn end(&mut self, wall_seconds: f64, tally: &Tally, arrivals: Vec<String>) {
+        self.arrivals = arrivals;
         self.wall_seconds = (wall_seconds * 1000.0).round() / 1000.0;
         self.cells_stored = tally.stored as u64;
         self.cells_executed = tally.executed as u64;

@@ -1,7 +1,7 @@
 //! The cells of a run folder. Each is written under a temporary name and renamed when it is whole, so a run can be
 //! killed at any moment and goes on where it was.
 
-use crate::files::{cannot_write, sync_folder, write_synced};
+use crate::files::{PARTIAL, cannot_write, sync_folder, write_synced};
 use crate::key::{self, Inputs};
 use crate::library::one_line;
 use crate::measures::Record;
@@ -92,10 +92,15 @@ impl Store {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
         }
-        for entry in fs::read_dir(&cells).with_context(|| format!("cannot list {}", cells.display()))? {
-            let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
-                fs::remove_dir_all(entry.path()).with_context(|| cannot_write(&entry.path()))?;
+        for folder in [run, &cells] {
+            for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+                let path = entry?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if name.starts_with(TEMPORARY) {
+                    fs::remove_dir_all(&path).with_context(|| cannot_write(&path))?;
+                } else if name.ends_with(PARTIAL) {
+                    fs::remove_file(&path).with_context(|| cannot_write(&path))?;
+                }
             }
         }
         Ok(Store { cells, _lock: lock })
@@ -297,7 +302,9 @@ mod tests {
         let left = run.path().join("cells/.partial-0123");
         fs::create_dir_all(&left).unwrap();
         fs::write(left.join(SAMPLES), b"PA").unwrap();
+        let table = run.path().join("x.csv.partial");
+        fs::write(&table, b"key,").unwrap();
         Store::open(run.path()).unwrap();
-        assert!(!left.exists());
+        assert!(!left.exists() && !table.exists());
     }
 }

@@ -78,7 +78,7 @@ fn list(run: &Path) -> Result<Vec<String>> {
             let relative = path.strip_prefix(run)?;
             let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
             let name = parts.join("/");
-            if !LEFT_OUT.contains(&name.as_str()) {
+            if !LEFT_OUT.contains(&name.as_str()) && !name.ends_with(files::PARTIAL) {
                 names.push(name);
             }
         }

@@ -4,9 +4,9 @@ use crate::cell::{Cell, Load, Source};
 use crate::root::Root;
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use traces::{Arrivals, Loaded, Target};
 
 /// Where the full MAF2 text is looked for, below the repository.
@@ -16,12 +16,13 @@ pub const MAF2_TEXT: &str = "traces/full/AzureFunctionsInvocationTraceForTwoWeek
 pub struct Traffic {
     maf2_text: PathBuf,
     loaded: Mutex<BTreeMap<String, std::result::Result<Loaded, String>>>,
+    notes: Mutex<BTreeSet<String>>,
 }
 
 impl Traffic {
     /// Reads nothing yet.
     pub fn new(root: &Root) -> Traffic {
-        Traffic { maf2_text: root.path().join(MAF2_TEXT), loaded: Mutex::new(BTreeMap::new()) }
+        Traffic { maf2_text: root.path().join(MAF2_TEXT), loaded: Mutex::default(), notes: Mutex::default() }
     }
 
     /// The arrivals of a paced cell whose server takes `solo_mean_ns` when alone.
@@ -58,7 +59,13 @@ impl Traffic {
             arrivals.times_ns.len(),
             crate::experiment::FEWEST_REQUESTS
         );
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(arrivals.note.clone());
         Ok(arrivals)
+    }
+
+    /// How the lists made so far came about: rows read and left out, the rule, how bursty they are.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }
 

@@ -56,7 +56,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         files::write_atomically(&path, &summary::to_csv(&rows)?)?;
         tables.push((&table.experiment, rows));
     }
-    invocation.end(began.elapsed().as_secs_f64(), &tally);
+    invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
     RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.quick, invocation)?;
     sums::write(&folder)?;
     report(&folder, &tally, &plan.cells, &finished, began.elapsed().as_secs_f64());

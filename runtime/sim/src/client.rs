@@ -27,6 +27,8 @@ pub enum Phase {
     Host(Ns),
     /// Nothing has been issued to the device.
     Starved,
+    /// The current launch has left the device and its policy has not said yet whether it goes on or counts as done.
+    Interrupted,
     /// The next launch reaches the device at this time.
     Ready(Ns),
     /// A kernel is on the device.
@@ -125,7 +127,7 @@ impl Client {
     pub fn wake(&self) -> Ns {
         let phase = match self.phase {
             Phase::Host(at) | Phase::Ready(at) | Phase::Copy(at) | Phase::Sync(at) => at,
-            Phase::Starved | Phase::OnDevice | Phase::Finished => Ns::MAX,
+            Phase::Starved | Phase::Interrupted | Phase::OnDevice | Phase::Finished => Ns::MAX,
         };
         let hook =
             self.hook.as_ref().map_or(Ns::MAX, |h| h.next.min(h.notices.front().copied().unwrap_or(Ns::MAX)));

@@ -214,7 +214,10 @@ impl<'a> World<'a> {
         match self.clients[slot].phase {
             Phase::Host(at) if at <= now => self.begin_segment(slot),
             Phase::Ready(at) if at <= now => self.start(slot),
-            Phase::Copy(at) if at <= now => self.launch_done(slot),
+            Phase::Copy(at) if at <= now => {
+                self.launch_done(slot);
+                self.stop_next(slot);
+            }
             Phase::Sync(at) if at <= now => self.segment_done(slot),
             _ => {}
         }
@@ -285,7 +288,7 @@ impl<'a> World<'a> {
             } else if central {
                 // The scheduler says whether the kernel goes on or counts as done.
                 self.forms.left_device(slot, done.left);
-                self.clients[slot].phase = Phase::Starved;
+                self.clients[slot].phase = Phase::Interrupted;
                 self.control.completed(client, self.now, &mut self.orders);
                 self.obey();
             } else if done.left > 0 {
@@ -316,7 +319,7 @@ impl<'a> World<'a> {
 
     fn stopped(&mut self, slot: usize, left: u64) {
         self.forms.left_device(slot, left);
-        self.clients[slot].phase = Phase::Starved;
+        self.clients[slot].phase = Phase::Interrupted;
         self.device.set_queued(slot, false, self.now);
         self.control.stopped(slot - self.high, self.now, &mut self.orders);
         self.obey();

@@ -70,6 +70,7 @@ fn frame() -> DataFrame {
         numbers("smem_static", [0, 100, 0]),
         numbers("smem_dynamic", [0, 28, 0]),
         numbers("stream", [7, 7, 7]),
+        numbers("cluster", [0, 2, 1]),
         numbers("gap_ns", [100, 50, 7]),
         Column::new("host_ns".into(), [Some(10u64), None, Some(3)]),
         Column::new("dram_bytes".into(), [None, Some(1u64 << 20), None]),
@@ -105,7 +106,7 @@ fn a_profile_becomes_a_program() {
     assert_eq!((program.segments.len(), program.names.len(), program.launches()), (2, 2, 2 + 99));
     let [copy, gemm] = &program.segments[0].launches[..] else { panic!() };
     assert_eq!((copy.kind, copy.blocks, gemm.blocks, gemm.threads), (Kind::Memcpy, 0, 6, 256));
-    assert_eq!((gemm.regs, gemm.smem, gemm.duration_ns[3]), (64, 128, 203));
+    assert_eq!((gemm.regs, gemm.smem, gemm.cluster, gemm.duration_ns[3]), (64, 128, 2, 203));
     // Host times are scaled by the segment's own factor; a missing one is that of the launch before.
     assert_eq!((copy.gap_ns, gemm.gap_ns, copy.host_ns, gemm.host_ns), (50, 25, 5, 5));
     assert_eq!((gemm.dram_bytes, gemm.sm_permille, copy.dram_bytes), (Some(1 << 20), Some(555), None));
