@@ -18,6 +18,9 @@ use arrayvec::ArrayVec;
 const FULL_RATE: u64 = TICKS_PER_NS << RATE_SHIFT;
 const RATE_SHIFT: u32 = 10;
 
+/// Clients of one domain at most.
+pub const SLOTS: usize = 16;
+
 /// A kernel to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
@@ -120,6 +123,10 @@ pub struct Domain {
     count: u32,
     gpcs: u32,
     next: Ns,
+    /// Position in `runs` by slot.
+    index_of: [u8; SLOTS],
+    /// Something left a multiprocessor, or a kernel came, since blocks were last placed.
+    changed: bool,
     /// Scratch space.
     ends: Vec<(Ticks, u64)>,
     pub counters: Counters,
@@ -137,6 +144,8 @@ impl Domain {
             count: sms,
             gpcs,
             next: Ns::MAX,
+            index_of: [0; SLOTS],
+            changed: false,
             ends: Vec::new(),
             counters: Counters::default(),
         }
@@ -175,11 +184,14 @@ impl Domain {
             self.alone = true;
             self.next = now + duration_alone(&kernel, self.count, self.gpcs);
             self.runs.push(run);
+            self.index();
             return;
         }
         let key = |r: &Run| (std::cmp::Reverse(r.kernel.priority), r.ready, r.slot);
         let at = self.runs.iter().position(|r| key(r) > key(&run)).unwrap_or(self.runs.len());
         self.runs.insert(at, run);
+        self.index();
+        self.changed = true;
         self.settle(now, done);
     }
 
@@ -188,6 +200,7 @@ impl Domain {
         self.catch_up(now);
         if let Some(run) = self.runs.iter_mut().find(|r| usize::from(r.slot) == slot) {
             run.halted = true;
+            self.changed = true;
         }
         self.settle(now, done);
     }
@@ -245,7 +258,7 @@ impl Domain {
     /// nothing else had a say in it.
     fn retire(&mut self) {
         let placing = self.runs.iter().position(Run::places);
-        let Domain { sms, runs, counters, .. } = self;
+        let Domain { sms, runs, counters, index_of, changed, .. } = self;
         for class in &mut sms.classes {
             let mut moved = false;
             let mut i = 0;
@@ -277,6 +290,7 @@ impl Domain {
                     }
                 }
                 if ended {
+                    *changed = true;
                     run.resident -= blocks;
                     counters.blocks_done += blocks;
                     class.free.give(&run.kernel.need, u32::from(per_sm));
@@ -293,27 +307,17 @@ impl Domain {
 
     /// Places what may be placed, reports finished kernels, and finds out when to look again.
     fn settle(&mut self, now: Ns, done: &mut Vec<Done>) {
-        for run in &mut self.runs {
-            if !run.places() {
-                continue;
-            }
-            let kernel = &run.kernel;
-            let end = run.virtual_now + kernel.block;
-            let placed = self.sms.place(run.slot, kernel, run.pending, end);
-            run.pending -= placed;
-            run.resident += placed;
-            self.counters.blocks_placed += placed;
-            if run.pending > 0 {
-                break;
-            }
+        if std::mem::take(&mut self.changed) {
+            self.place();
         }
-        self.runs.retain(|run| {
-            let over = run.resident == 0 && !run.places();
-            if over {
+        let over = |run: &Run| run.resident == 0 && !run.places();
+        if self.runs.iter().any(over) {
+            for run in self.runs.iter().filter(|r| over(r)) {
                 done.push(Done { slot: usize::from(run.slot), at: now, left: run.pending });
             }
-            !over
-        });
+            self.runs.retain(|r| !over(r));
+            self.index();
+        }
         if self.runs.is_empty() {
             self.sms.clear();
             self.next = Ns::MAX;
@@ -321,6 +325,20 @@ impl Domain {
         }
         self.share();
         self.next = self.find_next();
+    }
+
+    /// Places blocks in the order of precedence, as long as the kernel before has none left.
+    fn place(&mut self) {
+        for run in self.runs.iter_mut().filter(|r| r.places()) {
+            let end = run.virtual_now + run.kernel.block;
+            let placed = self.sms.place(run.slot, &run.kernel, run.pending, end);
+            run.pending -= placed;
+            run.resident += placed;
+            self.counters.blocks_placed += placed;
+            if run.pending > 0 {
+                return;
+            }
+        }
     }
 
     /// Sets the speeds at which the kernels' blocks run.
@@ -344,15 +362,21 @@ impl Domain {
     fn find_next(&mut self) -> Ns {
         let placing = self.runs.iter().position(Run::places);
         // While nobody is slowed down by another, a block that ends matters only if it makes room or ends its kernel.
-        let contended = self.runs.iter().any(|r| r.rate != FULL_RATE);
-        let mut next = Ns::MAX;
-        for (index, run) in self.runs.iter().enumerate() {
-            if Some(index) == placing || (!contended && run.places()) {
-                continue;
+        let contended = self.runs.len() > 1 && self.runs.iter().any(|r| r.rate != FULL_RATE);
+        let mut spans = [Span::EMPTY; SLOTS];
+        for class in &self.sms.classes {
+            for group in &class.groups {
+                let span = &mut spans[usize::from(self.index_of[usize::from(group.slot)])];
+                span.blocks += u64::from(class.count) * u64::from(group.per_sm);
+                span.first = span.first.min(group.end);
+                span.last = span.last.max(group.end);
             }
-            let ends = self.groups_of(run.slot).map(|(_, end)| end);
-            let target = if contended && self.runs.len() > 1 { ends.min() } else { ends.max() };
-            next = target.map_or(next, |target| next.min(run.real(target)));
+        }
+        let mut next = Ns::MAX;
+        for (index, (run, span)) in self.runs.iter().zip(&spans).enumerate() {
+            if Some(index) != placing && span.blocks > 0 && (contended || !run.places()) {
+                next = next.min(run.real(if contended { span.first } else { span.last }));
+            }
         }
         let Some(placing) = placing else { return next };
         if !contended {
@@ -360,7 +384,7 @@ impl Domain {
                 next = next.min(self.room_at(class, &self.runs[placing]));
             }
         }
-        self.exhaustion(placing, next)
+        self.exhaustion(placing, spans[placing], next)
     }
 
     /// When blocks of others that end make room for a further block of the placing kernel on a class.
@@ -388,7 +412,14 @@ impl Domain {
     }
 
     fn run_of(&self, slot: u8) -> &Run {
-        self.runs.iter().find(|r| r.slot == slot).expect("blocks belong to a running kernel")
+        &self.runs[usize::from(self.index_of[usize::from(slot)])]
+    }
+
+    /// Notes where each slot's kernel stands in the order of precedence.
+    fn index(&mut self) {
+        for (index, run) in self.runs.iter().enumerate() {
+            self.index_of[usize::from(run.slot)] = index as u8;
+        }
     }
 
     /// The multiprocessors' groups of a slot: blocks, and when they end.
@@ -400,19 +431,15 @@ impl Domain {
     }
 
     /// When the placing kernel, refilling only its own places, places its last block; at most `next`.
-    fn exhaustion(&mut self, placing: usize, next: Ns) -> Ns {
+    fn exhaustion(&mut self, placing: usize, span: Span, next: Ns) -> Ns {
         let run = &self.runs[placing];
-        let (mut per_round, mut first) = (0, Ticks::MAX);
-        for (n, end) in self.groups_of(run.slot) {
-            per_round += n;
-            first = first.min(end);
-        }
+        let per_round = span.blocks;
         if per_round == 0 {
             return next;
         }
         let rounds = (run.pending - 1) / per_round;
         let later = rounds * run.kernel.block;
-        if run.real(first + later) >= next {
+        if run.real(span.first + later) >= next {
             return next;
         }
         let mut rest = run.pending - rounds * per_round;
@@ -431,6 +458,19 @@ impl Domain {
         self.ends = ends;
         next.min(self.runs[placing].real(target))
     }
+}
+
+/// The running blocks of one kernel.
+#[derive(Clone, Copy)]
+struct Span {
+    blocks: u64,
+    /// When the first and the last of them end.
+    first: Ticks,
+    last: Ticks,
+}
+
+impl Span {
+    const EMPTY: Span = Span { blocks: 0, first: Ticks::MAX, last: 0 };
 }
 
 /// How long a kernel takes that has the device for itself from start to end, ns.

@@ -52,6 +52,7 @@ impl<'a> World<'a> {
         let (shared, _) = substrate(scenario.system);
         let high = usize::from(scenario.high.is_some());
         let slots = high + scenario.best_effort.len();
+        ensure!(slots <= crate::domain::SLOTS, "a cell has at most {} jobs", crate::domain::SLOTS);
         let graph = if through_mps(scenario.system) { ns(&rules.mps_graph_launch_ns) } else { 0 };
         let latencies =
             Latencies { launch: ns(&rules.launch_latency_ns), sync: ns(&rules.sync_latency_ns), graph };
