@@ -264,8 +264,7 @@ impl Domain {
             let mut i = 0;
             while i < class.groups.len() {
                 let Group { slot, per_sm, end } = class.groups[i];
-                let index =
-                    runs.iter().position(|r| r.slot == slot).expect("blocks belong to a running kernel");
+                let index = usize::from(index_of[usize::from(slot)]);
                 let run = &mut runs[index];
                 if end > run.virtual_now {
                     i += 1;
@@ -363,7 +362,7 @@ impl Domain {
         let placing = self.runs.iter().position(Run::places);
         // While nobody is slowed down by another, a block that ends matters only if it makes room or ends its kernel.
         let contended = self.runs.len() > 1 && self.runs.iter().any(|r| r.rate != FULL_RATE);
-        let mut spans = [Span::EMPTY; SLOTS];
+        let mut spans: ArrayVec<Span, SLOTS> = self.runs.iter().map(|_| Span::EMPTY).collect();
         for class in &self.sms.classes {
             for group in &class.groups {
                 let span = &mut spans[usize::from(self.index_of[usize::from(group.slot)])];
