@@ -112,7 +112,7 @@ impl Experiment {
     }
 
     fn read(path: &Path, quick: bool, workloads: &BTreeSet<String>) -> Result<Experiment> {
-        let text = std::fs::read_to_string(path).context("cannot read it")?;
+        let text = bounded::text(path, bounded::DEFINITION).context("cannot read it")?;
         let wire: Wire = toml::from_str(&text)?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         ensure!(wire.id == stem, "id `{}` is not the file's name `{stem}`", wire.id);

@@ -64,7 +64,8 @@ pub fn update(root: &Root, table: &Path, experiment: &str, quick: bool) -> Resul
     }
     let golden = path(root, experiment, quick);
     fs::create_dir_all(root.golden()).with_context(|| format!("cannot make {}", root.golden().display()))?;
-    let bytes = fs::read(table).with_context(|| format!("cannot read {}", table.display()))?;
+    let bytes =
+        bounded::bytes(table, bounded::TABLE).with_context(|| format!("cannot read {}", table.display()))?;
     files::write_atomically(&golden, &bytes)?;
     let mut names: Vec<String> = Vec::new();
     for entry in fs::read_dir(root.golden())? {
@@ -84,7 +85,8 @@ pub fn update(root: &Root, table: &Path, experiment: &str, quick: bool) -> Resul
 
 fn check_digest(root: &Root, golden: &Path) -> Result<()> {
     let sums = root.golden().join(SUMS);
-    let text = fs::read_to_string(&sums).with_context(|| format!("cannot read {}", sums.display()))?;
+    let text =
+        bounded::text(&sums, bounded::TABLE).with_context(|| format!("cannot read {}", sums.display()))?;
     let name = golden.file_name().unwrap_or_default().to_string_lossy();
     let line = text.lines().find_map(|line| line.strip_suffix(&format!("  {name}")));
     let digest = key::sha256_file(golden)?;
@@ -101,6 +103,7 @@ fn check_digest(root: &Root, golden: &Path) -> Result<()> {
 
 /// Header and rows as text.
 fn read(path: &Path) -> Result<Vec<Vec<String>>> {
+    bounded::check(path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(path)?;
     let rows = reader.records().map(|row| Ok(row?.iter().map(str::to_owned).collect()));
     let rows: Result<Vec<Vec<String>>> = rows.collect();

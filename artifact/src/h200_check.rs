@@ -50,6 +50,7 @@ pub fn report(root: &Root, rows: &[Row]) -> Result<String> {
 }
 
 fn read(path: &Path) -> Result<Vec<Measured>> {
+    bounded::check(path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
     let mut reader =
         csv::Reader::from_path(path).with_context(|| format!("cannot read {}", path.display()))?;
     let rows: Vec<Measured> =

@@ -110,7 +110,8 @@ impl RunInfo {
     /// It cannot be read, or is of another version, by line.
     pub fn read(run: &Path) -> Result<RunInfo> {
         let path = run.join(NAME);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = bounded::text(&path, bounded::DEFINITION)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         toml::from_str(&text).with_context(|| format!("in {}", path.display()))
     }
 

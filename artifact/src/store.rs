@@ -187,7 +187,8 @@ fn read(folder: &Path, inputs: &Inputs) -> Stored {
 }
 
 fn read_checked(folder: &Path, inputs: &Inputs) -> Result<Stored> {
-    let text = fs::read_to_string(folder.join(CELL)).with_context(|| format!("cannot read {CELL}"))?;
+    let text = bounded::text(&folder.join(CELL), bounded::DEFINITION)
+        .with_context(|| format!("cannot read {CELL}"))?;
     let file: CellFile =
         toml::from_str(&text).with_context(|| format!("{CELL} is torn or of another version"))?;
     ensure!(file.key == inputs.key(), "{CELL} has the key {}, not that of its folder", file.key);
@@ -200,7 +201,8 @@ fn read_checked(folder: &Path, inputs: &Inputs) -> Result<Stored> {
     }
     ensure!(file.status == "ok", "{CELL} has the unknown status `{}`", file.status);
     let outcome = file.outcome.with_context(|| format!("{CELL} has no outcome"))?;
-    let bytes = fs::read(folder.join(SAMPLES)).with_context(|| format!("cannot read {SAMPLES}"))?;
+    let bytes = bounded::bytes(&folder.join(SAMPLES), bounded::SAMPLES)
+        .with_context(|| format!("cannot read {SAMPLES}"))?;
     let digest = key::sha256(&bytes);
     ensure!(
         digest == outcome.samples_sha256,

@@ -185,6 +185,7 @@ pub fn to_csv(rows: &[Row]) -> Result<Vec<u8>> {
 /// # Errors
 /// The file, and the line and field of the first problem.
 pub fn read_csv(path: &Path) -> Result<Vec<Row>> {
+    bounded::check(path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
     let mut reader =
         csv::Reader::from_path(path).with_context(|| format!("cannot read {}", path.display()))?;
     let rows = reader.deserialize().collect::<Result<Vec<Row>, _>>();

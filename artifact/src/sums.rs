@@ -34,7 +34,7 @@ pub fn write(run: &Path) -> Result<usize> {
 /// The sums are missing or malformed (by line), or the folder cannot be read.
 pub fn check(run: &Path) -> Result<(usize, Vec<String>)> {
     let path = run.join(NAME);
-    let text = std::fs::read_to_string(&path).with_context(|| {
+    let text = bounded::text(&path, bounded::TABLE).with_context(|| {
         format!(
             "cannot read {}; a run that was not finished has none: run `cargo xtask reproduce` again",
             path.display()

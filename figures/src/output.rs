@@ -57,7 +57,8 @@ fn difference(run: &Path, output: &Output) -> Result<Option<String>> {
     if !path.exists() {
         return Ok(Some("the file is missing".to_owned()));
     }
-    let found = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let found =
+        bounded::bytes(&path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
     if found == output.bytes {
         return Ok(None);
     }

@@ -145,6 +145,9 @@ impl Records {
 /// Missing or unreadable file; unknown, missing or repeated columns; a value that does not parse, is not
 /// finite or is out of range; derived columns that contradict the ones they come from; a pair twice.
 pub fn read(path: &Path, experiment: &str) -> Result<Records> {
+    let unreadable =
+        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
+    bounded::check(path, bounded::TABLE).with_context(unreadable)?;
     let frame = CsvReadOptions::default()
         .with_has_header(true)
         // No inference: all text, so that a bad value can be shown as it stands in the file.
@@ -152,9 +155,7 @@ pub fn read(path: &Path, experiment: &str) -> Result<Records> {
         .with_n_threads(Some(1))
         .try_into_reader_with_file_path(Some(path.to_path_buf()))
         .and_then(|reader| reader.finish())
-        .with_context(|| {
-            format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display())
-        })?;
+        .with_context(unreadable)?;
     check_columns(path, &frame)?;
     let mut rows = Vec::with_capacity(frame.height());
     let mut line = 2;

@@ -107,7 +107,7 @@ pub fn load_all(folder: &Path) -> Result<BTreeMap<String, Workload>> {
             continue;
         }
         let read = || -> Result<Definition> {
-            let definition = Definition::parse(&std::fs::read_to_string(&path)?)?;
+            let definition = Definition::parse(&bounded::text(&path, bounded::DEFINITION)?)?;
             let name = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
             ensure!(definition.id == name, "id `{}` is not the folder's name `{name}`", definition.id);
             Ok(definition)

@@ -93,10 +93,12 @@ pub fn load(workloads: &Path, gpu: &str, id: &str) -> Result<Profile> {
             );
         }
     }
-    let text = std::fs::read_to_string(&toml).with_context(|| format!("cannot read {}", toml.display()))?;
+    let text = bounded::text(&toml, bounded::DEFINITION)
+        .with_context(|| format!("cannot read {}", toml.display()))?;
     let wire: Wire = toml::from_str(&text).with_context(|| format!("in {}", toml.display()))?;
     wire.check(recorded).with_context(|| format!("in {}", toml.display()))?;
-    let bytes = std::fs::read(&parquet).with_context(|| format!("cannot read {}", parquet.display()))?;
+    let bytes = bounded::bytes(&parquet, bounded::SAMPLES)
+        .with_context(|| format!("cannot read {}", parquet.display()))?;
     let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     ensure!(
         digest == wire.parquet_sha256,

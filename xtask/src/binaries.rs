@@ -1,4 +1,4 @@
-//! Builds and starts the binaries `artifact` and `figures`.
+//! Builds and starts the binaries `artifact`, `figures` and `doctor`.
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use xshell::{Shell, cmd};
 
-/// The two binaries, built.
+/// Binaries, built.
 pub struct Binaries {
     sh: Shell,
     folder: PathBuf,
@@ -19,16 +19,24 @@ pub struct Binaries {
 static CHILD: AtomicU32 = AtomicU32::new(0);
 
 impl Binaries {
-    /// Builds both; cargo's own output shows the progress.
+    /// Builds `artifact` and `figures`.
     ///
     /// # Errors
-    /// The build failed; the error carries its exit code.
+    /// As [`Binaries::build_of`].
     pub fn build() -> Result<Result<Binaries, u8>> {
+        Binaries::build_of(&["artifact", "figures"])
+    }
+
+    /// Builds these packages, each with a binary of its name; cargo's own output shows the progress.
+    ///
+    /// # Errors
+    /// Cargo cannot be started. A build that failed is the inner error, with its exit code.
+    pub fn build_of(packages: &[&str]) -> Result<Result<Binaries, u8>> {
         let sh = Shell::new().context("cannot start a shell in this folder")?;
         let this = std::env::current_exe().context("cannot find the folder of this binary")?;
         let folder = this.parent().context("this binary has no folder")?.to_path_buf();
         forward_signals()?;
-        if !folder.join("artifact").exists() {
+        if packages.contains(&"artifact") && !folder.join("artifact").exists() {
             eprintln!(
                 "building `artifact` and `figures`: about 5 minutes on 2 cores this first time, seconds later \
                  (nearly all of it is the Parquet library)"
@@ -36,7 +44,8 @@ impl Binaries {
         }
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-        let build = cmd!(sh, "{cargo} build --manifest-path {manifest} --package artifact --package figures");
+        let packages = packages.iter().flat_map(|package| ["--package", package]);
+        let build = cmd!(sh, "{cargo} build --manifest-path {manifest} {packages...}");
         match status(build.into())? {
             0 => Ok(Ok(Binaries { sh, folder })),
             code => Ok(Err(code)),

@@ -5,6 +5,8 @@
 
 mod backend;
 mod binaries;
+mod compare;
+mod doctor;
 mod figure;
 mod h200_check;
 mod reproduce;
@@ -31,6 +33,10 @@ enum Verb {
     Table(flags::Draw),
     /// Check a run folder: its files, its numbers, its figures
     Verify(flags::Verify),
+    /// Tell what is different between two run folders, and whether it is more than chance
+    Compare(flags::Compare),
+    /// Check whether this machine is fit, what to repair, and what the experiments cost
+    Doctor(flags::Doctor),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
 }
@@ -41,6 +47,8 @@ fn main() -> ExitCode {
         Verb::Reproduce(flags) => reproduce::run(flags, &[]),
         Verb::Figure(flags) | Verb::Table(flags) => figure::run(flags),
         Verb::Verify(flags) => verify::run(flags),
+        Verb::Compare(_) => compare::run(),
+        Verb::Doctor(_) => doctor::run(),
         Verb::H200Check(flags) => h200_check::run(flags),
     };
     match result {

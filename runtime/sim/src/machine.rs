@@ -106,8 +106,8 @@ impl Machine {
     /// # Errors
     /// Names the file and the offending field.
     pub fn load(path: &Path) -> Result<Machine> {
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = bounded::text(path, bounded::DEFINITION)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         Machine::parse(&text).with_context(|| format!("in {}", path.display()))
     }
 

@@ -4,6 +4,10 @@
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
+mod doctor;
+
+pub use doctor::Doctor;
+
 /// Where the numbers come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
@@ -111,6 +115,32 @@ pub struct Verify {
     /// Make this run's tables the golden values, after a change that is meant to move them
     #[arg(long)]
     pub update_golden: bool,
+}
+
+/// Flags of `compare`.
+#[derive(Args, Clone, Debug)]
+pub struct Compare {
+    /// A run folder
+    pub a: PathBuf,
+
+    /// Another one, or a copy from another machine
+    pub b: PathBuf,
+
+    /// Also write every number with its interval to this file
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+
+    /// How far two rates without samples may be apart, as a share of A's
+    #[arg(long, value_name = "SHARE", default_value_t = 0.02, value_parser = share)]
+    pub rate_tolerance: f64,
+}
+
+/// A share from 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("it must be a number from 0 to 1".to_owned()),
+    }
 }
 
 /// The run folder of `reproduce`.

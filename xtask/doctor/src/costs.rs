@@ -1,0 +1,230 @@
+//! What each experiment costs: minutes in the simulator, hours and dollars on a GPU.
+//!
+//! The hours are those of the plan: every cell of the experiment for its span, and the time to set it up. They are
+//! counted here from the experiment's file alone, without the crates that run it; a test of the crate `artifact` compares
+//! the two.
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// `artifact/prices.toml`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    pub estimate: Estimate,
+    #[serde(default)]
+    pub price: Vec<Price>,
+}
+
+/// What the hours rest on beside the experiments.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    pub setup_seconds_per_cell: f64,
+    pub setup_origin: String,
+}
+
+/// What an hour costs somewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    pub name: String,
+    pub dollars_per_hour: f64,
+    pub source: String,
+    pub date: String,
+    /// Shows the form and is nobody's price.
+    pub example: bool,
+}
+
+/// One experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    pub experiment: String,
+    /// Run when no experiment is named.
+    pub default: bool,
+    pub cells: u64,
+    /// In the simulator on 2 cores, as the experiment states it.
+    pub simulator_minutes: f64,
+    /// Of the cells alone.
+    pub gpu_span_hours: f64,
+    /// With the time to set them up.
+    pub gpu_hours: f64,
+    /// By price.
+    pub dollars: BTreeMap<String, f64>,
+}
+
+/// The part of an experiment that the cost depends on; what is wrong with the rest is its reader's to say.
+#[derive(Deserialize)]
+struct Experiment {
+    default: bool,
+    expected_minutes: f64,
+    systems: Vec<String>,
+    inference: Vec<String>,
+    training: Vec<String>,
+    loads: Vec<f64>,
+    seeds: Vec<u64>,
+    span: Span,
+}
+
+#[derive(Deserialize)]
+struct Span {
+    min_seconds: u64,
+    min_requests: u64,
+}
+
+/// Reads the prices.
+///
+/// # Errors
+/// The file cannot be read, or a price is none, by name.
+pub fn prices(path: &Path) -> Result<Prices> {
+    let read = || -> Result<Prices> {
+        let prices: Prices = toml::from_str(&bounded::text(path, bounded::DEFINITION)?)?;
+        let is_number = |x: f64| x.is_finite() && x >= 0.0;
+        ensure!(
+            is_number(prices.estimate.setup_seconds_per_cell),
+            "setup_seconds_per_cell must be 0 or more"
+        );
+        for price in &prices.price {
+            ensure!(
+                is_number(price.dollars_per_hour),
+                "price `{}`: dollars_per_hour must be 0 or more",
+                price.name
+            );
+            ensure!(!price.source.trim().is_empty(), "price `{}`: source is empty", price.name);
+        }
+        Ok(prices)
+    };
+    read().with_context(|| format!("in {}", path.display()))
+}
+
+/// The costs of all experiments of the repository, by their names.
+///
+/// # Errors
+/// An experiment that cannot be read, by file.
+pub fn all(root: &Path, prices: &Prices) -> Result<Vec<Cost>> {
+    let folder = root.join("artifact/experiments");
+    let mut costs = Vec::new();
+    for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            costs.push(one(root, &path, prices).with_context(|| format!("in {}", path.display()))?);
+        }
+    }
+    costs.sort_by(|a, b| a.experiment.cmp(&b.experiment));
+    Ok(costs)
+}
+
+fn one(root: &Path, path: &Path, prices: &Prices) -> Result<Cost> {
+    let e: Experiment = toml::from_str(&bounded::text(path, bounded::DEFINITION)?)?;
+    let shared = e.systems.iter().filter(|system| *system != "no-sharing").count() as f64;
+    let (seeds, trainings) = (e.seeds.len() as f64, e.training.len() as f64);
+    let (mut cells, mut seconds) = (0.0, 0.0);
+    let mut add = |count: f64, each: f64| {
+        cells += count;
+        seconds += count * each;
+    };
+    let least = e.span.min_seconds as f64;
+    add(seeds * trainings, least);
+    for server in &e.inference {
+        // Without a recording, the span without its requests: at least so long.
+        let mean_s = mean_seconds(root, server).unwrap_or(0.0);
+        let requests = if mean_s > 0.0 { (least / mean_s).floor() } else { 0.0 };
+        let fewest = e.span.min_requests as f64;
+        // A closed loop needs no more than 10,000 requests.
+        add(seeds, requests.clamp(fewest, fewest.max(10_000.0)) * mean_s);
+        for load in &e.loads {
+            let span = least.max((fewest + 1.0) * mean_s / load);
+            add(seeds * (1.0 + trainings * shared), span);
+        }
+    }
+    let gpu_hours = (seconds + cells * prices.estimate.setup_seconds_per_cell) / 3600.0;
+    let dollars =
+        prices.price.iter().map(|price| (price.name.clone(), cents(gpu_hours * price.dollars_per_hour)));
+    Ok(Cost {
+        experiment: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        default: e.default,
+        cells: cells as u64,
+        simulator_minutes: e.expected_minutes,
+        gpu_span_hours: hundredths(seconds / 3600.0),
+        gpu_hours: hundredths(gpu_hours),
+        dollars: dollars.collect(),
+    })
+}
+
+/// Mean time of a request of this server when it was recorded.
+fn mean_seconds(root: &Path, workload: &str) -> Option<f64> {
+    let path = root.join("workloads/profiles/h200").join(format!("{workload}.toml"));
+    let profile: toml::Table = toml::from_str(&bounded::text(&path, bounded::DEFINITION).ok()?).ok()?;
+    let mean = profile.get("unprofiled")?.get("mean_ns")?;
+    let mean_ns = mean.as_float().or_else(|| mean.as_integer().map(|i| i as f64))?;
+    (mean_ns > 0.0).then_some(mean_ns / 1e9)
+}
+
+fn hundredths(x: f64) -> f64 {
+    (x * 100.0).round() / 100.0
+}
+
+fn cents(dollars: f64) -> f64 {
+    hundredths(dollars)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_small_experiment_by_hand() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir_all(at("artifact/experiments")).unwrap();
+        fs::create_dir_all(at("workloads/profiles/h200")).unwrap();
+        fs::write(at("workloads/profiles/h200/s.toml"), "[unprofiled]\nmean_ns = 2_000_000_000\n").unwrap();
+        let text = "default = true\nexpected_minutes = 1.5\nsystems = [\"no-sharing\", \"mps\", \"gate\"]\n\
+            inference = [\"s\", \"unrecorded\"]\ntraining = [\"t\"]\nloads = [0.5]\nseeds = [1]\n\
+            [span]\nmin_seconds = 300\nmin_requests = 100\n";
+        fs::write(at("artifact/experiments/x.toml"), text).unwrap();
+        let price = Price {
+            name: "p".to_owned(),
+            dollars_per_hour: 2.0,
+            source: "a test".to_owned(),
+            date: String::new(),
+            example: true,
+        };
+        let prices = Prices {
+            estimate: Estimate { setup_seconds_per_cell: 60.0, setup_origin: String::new() },
+            price: vec![price],
+        };
+        let costs = all(root.path(), &prices).unwrap();
+        // Training 300 s; s: 150 requests of 2 s, and three cells of 101 requests each 4 s; the other three of 300 s.
+        let seconds = 300.0 + 150.0 * 2.0 + 3.0 * 404.0 + 3.0 * 300.0;
+        assert_eq!((costs[0].cells, costs[0].simulator_minutes), (9, 1.5));
+        assert_eq!(costs[0].gpu_span_hours, hundredths(seconds / 3600.0));
+        assert_eq!(costs[0].gpu_hours, hundredths((seconds + 540.0) / 3600.0));
+        assert_eq!(costs[0].dollars["p"], cents((seconds + 540.0) / 1800.0));
+    }
+
+    #[test]
+    fn a_price_without_a_source_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prices.toml");
+        let text = "[estimate]\nsetup_seconds_per_cell = 1\nsetup_origin = \"\"\n[[price]]\nname = \"p\"\n\
+            dollars_per_hour = 1\nsource = \" \"\ndate = \"\"\nexample = false\n";
+        fs::write(&path, text).unwrap();
+        assert!(format!("{:#}", prices(&path).unwrap_err()).contains("price `p`: source is empty"));
+        fs::write(&path, text.replace("dollars_per_hour = 1", "dollars_per_hour = nan")).unwrap();
+        assert!(format!("{:#}", prices(&path).unwrap_err()).contains("dollars_per_hour"));
+    }
+
+    #[test]
+    fn the_prices_of_the_repository_are_marked_as_examples() {
+        let prices =
+            prices(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../artifact/prices.toml"))).unwrap();
+        assert!(!prices.price.is_empty());
+        for price in prices.price {
+            assert!(price.example == price.source.starts_with("example"), "{price:?}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! `cargo xtask doctor`: whether this machine is fit, and what the experiments cost on it.
+
+use crate::binaries::{Binaries, typed};
+use anyhow::Result;
+
+/// Runs the verb. Its binary is built alone: it must answer where the others do not even compile.
+///
+/// # Errors
+/// The binary cannot be started.
+pub fn run() -> Result<u8> {
+    match Binaries::build_of(&["doctor"])? {
+        Ok(binaries) => binaries.run("doctor", &typed()),
+        Err(code) => Ok(code),
+    }
+}
