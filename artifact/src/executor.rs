@@ -34,6 +34,8 @@ pub struct Fake {
     pub cell_time: Duration,
     /// Cells whose text contains this fail.
     pub fail: Option<String>,
+    /// How much longer each request takes, in percent.
+    pub slower: u64,
 }
 
 impl Executor for Fake {
@@ -50,7 +52,10 @@ impl Executor for Fake {
         }
         // Between 1 and 3 ms, by the letters of the system.
         let spread: u64 = cell.system.bytes().map(u64::from).sum();
-        let service = |k: u64| 1_000_000 + (spread * 7919 + k * k * 31 + scenario.seed) % 2_000_000;
+        let service = |k: u64| {
+            let ns = 1_000_000 + (spread * 7919 + k * k * 31 + scenario.seed) % 2_000_000;
+            ns * (100 + self.slower) / 100
+        };
         let mut requests = Vec::new();
         let mut free = 0;
         match &scenario.high {

@@ -17,10 +17,12 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(PARTIAL);
     let partial = path.with_file_name(name);
+    // A bare name has an empty parent, which cannot be opened.
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
         write_synced(&partial, bytes)?;
         fs::rename(&partial, path)?;
-        sync_folder(path.parent().unwrap_or(Path::new(".")))
+        sync_folder(parent)
     };
     write().inspect_err(|_| drop(fs::remove_file(&partial))).with_context(|| cannot_write(path))
 }

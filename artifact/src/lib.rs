@@ -10,6 +10,7 @@
 pub mod cell;
 pub mod claims;
 pub mod cmd;
+pub mod compare;
 pub mod executor;
 pub mod experiment;
 pub mod files;
@@ -20,6 +21,7 @@ pub mod library;
 pub mod measures;
 pub mod plan;
 pub mod progress;
+pub mod provenance;
 pub mod root;
 pub mod run;
 pub mod runinfo;

@@ -5,6 +5,9 @@ use anyhow::{Context, Result, anyhow};
 use sim::{Kind, Launch, Machine, Program, Segment};
 use std::collections::BTreeMap;
 
+/// The machine that the kernels were recorded on.
+pub const RECORDED_ON: &str = "h200";
+
 /// The programs of all workloads that the plan names, and the machine.
 pub struct Library {
     pub machine: Machine,
@@ -20,7 +23,6 @@ impl Library {
     /// # Errors
     /// The machine cannot be read.
     pub fn load<'a>(root: &Root, machine: &str, ids: impl Iterator<Item = &'a str>) -> Result<Library> {
-        const RECORDED_ON: &str = "h200";
         let model = Machine::load(&root.machine(machine)).with_context(|| {
             format!("there is no usable machine `{machine}`; the machines are the files of machines/")
         })?;

@@ -24,6 +24,8 @@ enum Verb {
     Reproduce(flags::Reproduce),
     /// Check the files and the numbers of a run folder
     Verify(flags::Verify),
+    /// Tell what is different between two run folders
+    Compare(flags::Compare),
     /// Renew SHA256SUMS of a run folder
     Seal(Seal),
     /// `reproduce` with made-up numbers, to test everything around the simulator
@@ -46,6 +48,9 @@ struct FakeRun {
     /// Cells whose description contains this text fail
     #[arg(long)]
     fail: Option<String>,
+    /// How much longer each request takes, %
+    #[arg(long, default_value_t = 0)]
+    slower: u64,
     #[command(flatten)]
     reproduce: flags::Reproduce,
 }
@@ -55,19 +60,31 @@ fn main() -> ExitCode {
     let result = stop_on_signals().and_then(|()| match cli.verb {
         Verb::Reproduce(flags) => cmd::reproduce::run(&flags, &Simulator),
         Verb::Verify(flags) => cmd::verify::run(&flags),
+        Verb::Compare(flags) => cmd::compare::run(&flags),
         Verb::Seal(flags) => cmd::seal::run(flags.run.as_deref()),
         Verb::Fake(flags) => {
-            let fake = Fake { cell_time: Duration::from_millis(flags.cell_ms), fail: flags.fail };
+            let cell_time = Duration::from_millis(flags.cell_ms);
+            let fake = Fake { cell_time, fail: flags.fail, slower: flags.slower };
             cmd::reproduce::run(&flags.reproduce, &fake)
         }
     });
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {}", format!("{error:#}").trim_end());
+            eprintln!("error: {}", clipped(format!("{error:#}").trim_end()));
             ExitCode::FAILURE
         }
     }
+}
+
+/// A message without lines that nobody reads: an error of a TOML file repeats its line, whoever wrote it.
+fn clipped(message: &str) -> String {
+    const MOST: usize = 1000;
+    let clip = |line: &str| match line.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{} ...", &line[..at]),
+        None => line.to_owned(),
+    };
+    message.lines().map(clip).collect::<Vec<_>>().join("\n")
 }
 
 /// Ends at once on Ctrl-C: what is stored is whole at any moment, so there is nothing to wait for.

@@ -1,6 +1,9 @@
 //! `run.toml`: how a run came about. The only file of a run folder with dates and facts about the host.
 
+use crate::experiment::Experiment;
 use crate::files;
+use crate::library::RECORDED_ON;
+use crate::provenance;
 use crate::root::Root;
 use crate::run::Tally;
 use anyhow::{Context, Result};
@@ -8,7 +11,7 @@ use duct::cmd;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The file's name.
@@ -32,6 +35,7 @@ pub struct RunInfo {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invocation {
+    /// Without absolute paths.
     pub command: String,
     /// Start, UTC.
     pub started: String,
@@ -39,9 +43,15 @@ pub struct Invocation {
     pub backend_reason: String,
     /// Git revision of the repository, `unknown` without git.
     pub revision: String,
+    /// Of the crates.
+    #[serde(default)]
+    pub version: String,
     /// Whether tracked files differed from that revision.
     pub dirty: bool,
     pub rustc: String,
+    /// [`crate::key::FORMAT`].
+    #[serde(default)]
+    pub cell_format: u32,
     /// [`sim::VERSION`].
     pub simulator: u32,
     pub host_cpu: String,
@@ -57,6 +67,12 @@ pub struct Invocation {
     /// How the planned arrivals came about, one text per list.
     #[serde(default)]
     pub arrivals: Vec<String>,
+    /// SHA-256 of the files that the experiments read.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, String>,
+    /// At which level our own systems hold kernels back.
+    #[serde(default)]
+    pub levels: BTreeMap<String, String>,
     /// Simulated seconds per second on one core, by system, of the cells executed this time.
     #[serde(default)]
     pub simulated_seconds_per_second: BTreeMap<String, f64>,
@@ -64,26 +80,40 @@ pub struct Invocation {
 
 impl Invocation {
     /// Gathers what is known at the start.
-    pub fn begin(root: &Root, backend_reason: &str, jobs: usize, experiments: Vec<String>) -> Invocation {
+    pub fn begin(
+        root: &Root,
+        backend_reason: &str,
+        jobs: usize,
+        machine: &str,
+        experiments: &[&Experiment],
+    ) -> Invocation {
         let git = |arguments: &[&str]| {
             let command = cmd("git", arguments).dir(root.path()).stderr_null();
             command.read().ok().filter(|text| !text.is_empty())
         };
         let revision = git(&["rev-parse", "HEAD"]);
         Invocation {
-            command: std::env::args().collect::<Vec<_>>().join(" "),
+            command: provenance::command(
+                &std::env::args().collect::<Vec<_>>(),
+                root.path(),
+                std::env::var_os("HOME").map(PathBuf::from).as_deref(),
+            ),
             started: utc(SystemTime::now()),
             backend_reason: backend_reason.to_owned(),
             // A fresh clone without history still has a state.
             dirty: git(&["status", "--porcelain", "--untracked-files=no"]).is_some(),
             revision: revision.unwrap_or_else(|| "unknown".to_owned()),
             rustc: cmd!("rustc", "--version").stderr_null().read().unwrap_or_else(|_| "unknown".to_owned()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            cell_format: crate::key::FORMAT,
             simulator: sim::VERSION,
             host_cpu: cpu(),
             host_cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
             host_os: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             jobs: jobs as u64,
-            experiments,
+            experiments: experiments.iter().map(|experiment| experiment.id.clone()).collect(),
+            inputs: provenance::inputs(root, machine, RECORDED_ON, experiments),
+            levels: provenance::levels(experiments),
             ..Invocation::default()
         }
     }
@@ -115,7 +145,8 @@ impl RunInfo {
         toml::from_str(&text).with_context(|| format!("in {}", path.display()))
     }
 
-    /// Appends an invocation to the folder's file, which is begun if there is none that can be read.
+    /// Appends an invocation to the folder's file. One that cannot be read, as of another version, is kept under
+    /// another name and a new one begun; the name is returned.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -125,13 +156,28 @@ impl RunInfo {
         backend: &str,
         quick: bool,
         invocation: Invocation,
-    ) -> Result<()> {
-        let mut info = RunInfo::read(run).unwrap_or_default();
+    ) -> Result<Option<PathBuf>> {
+        let path = run.join(NAME);
+        let mut aside = None;
+        let mut info = match RunInfo::read(run) {
+            Ok(info) => info,
+            Err(_) => {
+                if path.exists() {
+                    let free = |n: &u32| !run.join(format!("{NAME}.old-{n}")).exists();
+                    let n = (1..).find(free).context("there is no free name")?;
+                    let old = run.join(format!("{NAME}.old-{n}"));
+                    fs::rename(&path, &old).with_context(|| files::cannot_write(&old))?;
+                    aside = Some(old);
+                }
+                RunInfo::default()
+            }
+        };
         info.machine = machine.to_owned();
         info.backend = backend.to_owned();
         info.quick = quick;
         info.invocation.push(invocation);
-        files::write_atomically(&run.join(NAME), toml::to_string(&info)?.as_bytes())
+        files::write_atomically(&path, toml::to_string(&info)?.as_bytes())?;
+        Ok(aside)
     }
 }
 
@@ -184,5 +230,18 @@ mod tests {
         let info = RunInfo::read(run.path()).unwrap();
         assert_eq!((info.quick, info.invocation.len()), (true, 2));
         assert_eq!(info.invocation[1].command, "two");
+    }
+
+    #[test]
+    fn what_another_version_wrote_is_kept_aside() {
+        let run = tempfile::tempdir().unwrap();
+        let append = || RunInfo::append(run.path(), "h200", "sim", true, Invocation::default()).unwrap();
+        assert_eq!(append(), None);
+        for old in ["run.toml.old-1", "run.toml.old-2"] {
+            fs::write(run.path().join(NAME), "a_new_field = 1\n").unwrap();
+            assert_eq!(append(), Some(run.path().join(old)));
+            assert_eq!(fs::read_to_string(run.path().join(old)).unwrap(), "a_new_field = 1\n");
+            assert_eq!(RunInfo::read(run.path()).unwrap().invocation.len(), 1);
+        }
     }
 }

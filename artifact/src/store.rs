@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const CELL: &str = "cell.toml";
+/// The last line of [`CELL`]: without it, a file that ends within a number would be taken for whole.
+const SEAL: &str = "# SHA-256 of the lines above: ";
 const SAMPLES: &str = "samples.parquet";
 /// Of folders that are not finished. No key starts with a dot.
 const TEMPORARY: &str = ".partial-";
@@ -152,7 +154,7 @@ impl Store {
                     file.error = Some(message.to_owned());
                 }
             }
-            write_synced(&temporary.path().join(CELL), toml::to_string(&file)?.as_bytes())?;
+            write_synced(&temporary.path().join(CELL), sealed(&toml::to_string(&file)?).as_bytes())?;
             sync_folder(temporary.path())?;
             // A folder can only be renamed onto an empty one.
             if folder.exists() {
@@ -180,24 +182,46 @@ fn read(folder: &Path, inputs: &Inputs) -> Stored {
     if !folder.exists() {
         return Stored::Absent;
     }
-    match read_checked(folder, inputs) {
+    let read = || -> Result<Stored> {
+        let (found, stored) = read_any(folder)?;
+        ensure!(found == *inputs, "{CELL} holds other inputs than those that its key stands for");
+        Ok(stored)
+    };
+    match read() {
         Ok(stored) => stored,
         Err(error) => Stored::Broken(format!("{}: {}", folder.display(), one_line(&error))),
     }
 }
 
-fn read_checked(folder: &Path, inputs: &Inputs) -> Result<Stored> {
+fn sealed(text: &str) -> String {
+    format!("{text}{SEAL}{}\n", key::sha256(text.as_bytes()))
+}
+
+/// The text without its last line, which must fit it.
+fn unsealed(text: &str) -> Option<&str> {
+    let at = text.rfind(SEAL)?;
+    (text == sealed(&text[..at])).then(|| &text[..at])
+}
+
+/// The folder of a cell, whatever its inputs are.
+///
+/// # Errors
+/// Something in it is missing, torn, edited or of another version.
+pub fn read_any(folder: &Path) -> Result<(Inputs, Stored)> {
     let text = bounded::text(&folder.join(CELL), bounded::DEFINITION)
         .with_context(|| format!("cannot read {CELL}"))?;
+    let text =
+        unsealed(&text).with_context(|| format!("{CELL} is torn or of another version, or was edited"))?;
     let file: CellFile =
-        toml::from_str(&text).with_context(|| format!("{CELL} is torn or of another version"))?;
-    ensure!(file.key == inputs.key(), "{CELL} has the key {}, not that of its folder", file.key);
+        toml::from_str(text).with_context(|| format!("{CELL} is torn or of another version"))?;
+    let inputs = Inputs::from_map(file.inputs);
     ensure!(
-        Inputs::from_map(file.inputs) == *inputs,
-        "{CELL} holds other inputs than those that its key stands for; it was edited"
+        file.key == inputs.key() && folder.ends_with(&file.key),
+        "{CELL} has the key {}, not that of its folder or of its inputs",
+        file.key
     );
     if file.status == "failed" {
-        return Ok(Stored::Failed(file.error.unwrap_or_default()));
+        return Ok((inputs, Stored::Failed(file.error.unwrap_or_default())));
     }
     ensure!(file.status == "ok", "{CELL} has the unknown status `{}`", file.status);
     let outcome = file.outcome.with_context(|| format!("{CELL} has no outcome"))?;
@@ -216,7 +240,7 @@ fn read_checked(folder: &Path, inputs: &Inputs) -> Result<Stored> {
         requests.len(),
         outcome.requests
     );
-    Ok(Stored::Done(Record {
+    let record = Record {
         trace: outcome.trace,
         span_ns: outcome.span_ns,
         end_ns: outcome.end_ns,
@@ -227,7 +251,8 @@ fn read_checked(folder: &Path, inputs: &Inputs) -> Result<Stored> {
             partial: b.partial,
             elapsed_ns: b.elapsed_ns,
         }),
-    }))
+    };
+    Ok((inputs, Stored::Done(record)))
 }
 
 #[cfg(test)]

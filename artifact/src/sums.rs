@@ -2,6 +2,7 @@
 
 use crate::files;
 use crate::key;
+use crate::runinfo;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub const NAME: &str = "SHA256SUMS";
 
 /// Not covered: what holds dates and host facts, and what is not a result.
-const LEFT_OUT: [&str; 3] = [NAME, "run.toml", ".lock"];
+const LEFT_OUT: [&str; 2] = [NAME, ".lock"];
 
 /// Writes the sums of what the folder holds now.
 ///
@@ -78,7 +79,9 @@ fn list(run: &Path) -> Result<Vec<String>> {
             let relative = path.strip_prefix(run)?;
             let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
             let name = parts.join("/");
-            if !LEFT_OUT.contains(&name.as_str()) && !name.ends_with(files::PARTIAL) {
+            // Of run.toml also what another version wrote.
+            let left_out = LEFT_OUT.contains(&name.as_str()) || name.starts_with(runinfo::NAME);
+            if !left_out && !name.ends_with(files::PARTIAL) {
                 names.push(name);
             }
         }

@@ -42,8 +42,9 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     }
     let folder = flags::out_folder(flags.out.as_deref(), flags.machine, executor.backend(), flags.quick);
     let store = Store::open(&folder)?;
-    let names = plan.tables.iter().map(|table| table.experiment.id.clone()).collect();
-    let mut invocation = Invocation::begin(&root, &flags.backend_reason, jobs, names);
+    let planned: Vec<&Experiment> = plan.tables.iter().map(|table| &table.experiment).collect();
+    let mut invocation =
+        Invocation::begin(&root, &flags.backend_reason, jobs, flags.machine.name(), &planned);
     let traffic = Traffic::new(&root);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build().context("cannot start threads")?;
     let run = Run::new(&plan, &library, &traffic, executor, &store);
@@ -57,7 +58,11 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         tables.push((&table.experiment, rows));
     }
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
-    RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.quick, invocation)?;
+    let aside =
+        RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.quick, invocation)?;
+    if let Some(old) = aside {
+        run.progress.note(&format!("run.toml is torn or of another version; kept as {}", old.display()));
+    }
     sums::write(&folder)?;
     report(&folder, &tally, &plan.cells, &finished, began.elapsed().as_secs_f64());
     for (experiment, rows) in &tables {

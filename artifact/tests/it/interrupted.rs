@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const SLOW: [&str; 7] = ["fake", "--cell-ms", "40", "--jobs", "2", "--out", "killed"];
 
 /// The table of a run that nothing disturbed.
-fn undisturbed(repository: &Repository) -> Vec<u8> {
+pub fn undisturbed(repository: &Repository) -> Vec<u8> {
     repository.run(&["fake", "--out", "undisturbed"]).expect(0, "14 cells: 14 run");
     fs::read(repository.path("undisturbed/one.csv")).unwrap()
 }
