@@ -21,6 +21,15 @@ const RATE_SHIFT: u32 = 10;
 /// Clients of one domain at most.
 pub const SLOTS: usize = 16;
 
+const BYTES_PER_MS_AT_1_TB_S: u64 = 1_000_000_000;
+
+/// What it costs to start a kernel while another client's runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Corun {
+    pub start_ns: Ns,
+    pub start_ns_per_tb_s: Ns,
+}
+
 /// A kernel to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
@@ -122,6 +131,7 @@ pub struct Domain {
     dram_capacity: u64,
     count: u32,
     gpcs: u32,
+    corun: Corun,
     next: Ns,
     /// Position in `runs` by slot.
     index_of: [u8; SLOTS],
@@ -143,12 +153,19 @@ impl Domain {
             dram_capacity: dram_bytes_per_ms,
             count: sms,
             gpcs,
+            corun: Corun::default(),
             next: Ns::MAX,
             index_of: [0; SLOTS],
             changed: false,
             ends: Vec::new(),
             counters: Counters::default(),
         }
+    }
+
+    /// Sets what it costs to start a kernel beside others.
+    pub fn with_corun(mut self, corun: Corun) -> Self {
+        self.corun = corun;
+        self
     }
 
     /// When something happens on the device; `Ns::MAX` if never.
@@ -187,12 +204,22 @@ impl Domain {
             self.index();
             return;
         }
+        let mut run = run;
+        run.kernel.block += self.late_start(&kernel);
         let key = |r: &Run| (std::cmp::Reverse(r.kernel.priority), r.ready, r.slot);
         let at = self.runs.iter().position(|r| key(r) > key(&run)).unwrap_or(self.runs.len());
         self.runs.insert(at, run);
         self.index();
         self.changed = true;
         self.settle(now, done);
+    }
+
+    /// What a start beside others costs, spread over the kernel's rounds.
+    fn late_start(&self, kernel: &Kernel) -> Ticks {
+        let traffic: u64 = self.runs.iter().map(|r| r.resident * r.kernel.dram_demand).sum();
+        let per_tb_s = self.corun.start_ns_per_tb_s * traffic / BYTES_PER_MS_AT_1_TB_S;
+        let rounds = kernel.blocks.div_ceil(kernel.capacity(self.count, self.gpcs).max(1)).max(1);
+        (self.corun.start_ns + per_tb_s) * TICKS_PER_NS / rounds
     }
 
     /// Tells a slot's kernel to start no further block.

@@ -75,6 +75,10 @@ pub struct Rules {
     /// Share of a multiprocessor's usual residents at which its throughput is already saturated, in 1/1000: fewer
     /// persistent workers than that slow a kernel down in proportion.
     pub saturation_permille: Constant,
+    /// Added to a kernel that starts while another client's runs, ns.
+    pub corun_start_ns: Constant,
+    /// The same for each TB/s of memory traffic of the others, ns.
+    pub corun_start_ns_per_tb_s: Constant,
     /// Demand for instruction throughput of a kernel whose own was not counted, in 1/1000 of the device.
     pub default_sm_permille: Constant,
     /// Demand for memory bandwidth of a kernel whose traffic was not counted, in 1/1000 of the peak.

@@ -103,13 +103,8 @@ impl Prepared {
         }
         let launches = || program.segments.iter().flat_map(|s: &Segment| &s.launches);
         let medians = launches().map(|l| Ns::from(l.duration_ns[MEDIAN])).collect();
-        let mut prepared = Prepared {
-            parts,
-            steps,
-            durations: Vec::new(),
-            medians,
-            launches: program.launches(),
-        };
+        let mut prepared =
+            Prepared { parts, steps, durations: Vec::new(), medians, launches: program.launches() };
         prepared.explain_the_rest(program, machine);
         let mut rng = Pcg64Mcg::new(u128::from(seed) << 64 | 0xcafe_f00d_d15e_a5e5);
         prepared.durations = (0..REALISATIONS)

@@ -24,7 +24,7 @@ pub struct Group {
 }
 
 /// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together.
-pub const GROUPS: usize = 8;
+pub const GROUPS: usize = 4;
 
 /// Multiprocessors in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Class {
 
 /// Above this many classes, multiprocessors that differ only in the phase of their blocks are taken together. A long
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
-const MANY_CLASSES: usize = 8;
+const MANY_CLASSES: usize = 6;
 
 /// Blocks that end within this time of each other end together: rounding keeps equal phases this far apart.
 const NEAR: Ticks = crate::prepared::TICKS_PER_NS;
@@ -177,9 +177,12 @@ impl Sms {
         let mut best: Option<(Ticks, usize, usize)> = None;
         for i in 0..self.classes.len() {
             for j in i + 1..self.classes.len() {
-                let Some(distance) = distance(&self.classes[i], &self.classes[j]) else { continue };
-                if best.is_none_or(|(d, ..)| distance < d) {
-                    best = Some((distance, i, j));
+                let (a, b) = (&self.classes[i], &self.classes[j]);
+                let Some(distance) = distance(a, b) else { continue };
+                // What joining moves: a few multiprocessors by much are as good as many by little (Ward's criterion).
+                let cost = distance * u64::from(a.count) * u64::from(b.count) / u64::from(a.count + b.count);
+                if best.is_none_or(|(c, ..)| cost < c) {
+                    best = Some((cost, i, j));
                 }
             }
         }
