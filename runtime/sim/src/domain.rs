@@ -302,7 +302,9 @@ impl Domain {
                 let mut ended = true;
                 if Some(index) == placing {
                     // Ends within the current nanosecond are left to the placement that follows.
-                    let (rounds, rest) = (late / run.kernel.block, late % run.kernel.block);
+                    let block = run.kernel.block;
+                    // Mostly less than a round: no division.
+                    let (rounds, rest) = if late < block { (0, late) } else { (late / block, late % block) };
                     ended = rest < TICKS_PER_NS;
                     let refills = rounds + u64::from(!ended);
                     let refilled = refills * blocks;

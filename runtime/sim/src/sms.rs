@@ -125,27 +125,33 @@ impl Sms {
         // alone, so that it is the same for any way of keeping them.
         let mut order = std::mem::take(&mut self.order);
         order.clear();
-        order.extend(0..self.classes.len());
-        order.sort_unstable_by(|&i, &j| {
-            let (a, b) = (&self.classes[i], &self.classes[j]);
-            rooms[j].cmp(&rooms[i]).then_with(|| b.free.cmp(&a.free)).then_with(|| a.groups.cmp(&b.groups))
-        });
+        if rest > 0 {
+            order.extend((0..rooms.len()).filter(|&i| rooms[i] > level));
+            order.sort_unstable_by(|&i, &j| {
+                let (a, b) = (&self.classes[i], &self.classes[j]);
+                rooms[j].cmp(&rooms[i]).then_with(|| b.free.cmp(&a.free)).then_with(|| a.groups.cmp(&b.groups))
+            });
+        }
         for &i in &order {
-            let base = rooms[i].min(level);
             let class = &mut self.classes[i];
-            if rest == 0 || rooms[i] <= level {
-                add(class, slot, need, base, end);
-            } else if class.count <= rest {
+            if class.count <= rest {
                 rest -= class.count;
-                add(class, slot, need, base + 1, end);
-            } else {
+                add(class, slot, need, 1, end);
+                continue;
+            }
+            if rest > 0 {
                 let mut other = class.clone();
                 other.count = rest;
                 class.count -= rest;
-                rest = 0;
-                add(class, slot, need, base, end);
-                add(&mut other, slot, need, base + 1, end);
+                add(&mut other, slot, need, 1 + level, end);
                 self.classes.push(other);
+            }
+            break;
+        }
+        if level > 0 {
+            // A class that was split off has its share already; it stands behind those that `rooms` knows.
+            for (class, &room) in self.classes.iter_mut().zip(rooms) {
+                add(class, slot, need, room.min(level), end);
             }
         }
         self.order = order;
