@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Where a rule or constant comes from.
@@ -85,6 +86,18 @@ pub struct Rules {
     pub default_dram_permille: Constant,
 }
 
+/// Published peak rates, for extrapolation only; the simulator itself does not read them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peaks {
+    pub fp32_tflops: f64,
+    /// Dense, accumulating in FP32.
+    pub fp16_tensor_tflops: f64,
+    /// Highest clock of the multiprocessors.
+    pub clock_mhz: f64,
+    pub source: String,
+}
+
 /// One GPU model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,6 +115,10 @@ pub struct Machine {
     /// Device memory, bytes.
     pub memory_bytes: u64,
     pub rules: Rules,
+    pub peaks: Option<Peaks>,
+    /// Published mean latencies of jobs alone on this machine, ns, by workload id: an extrapolation is scaled to them.
+    #[serde(default)]
+    pub anchors: BTreeMap<String, Constant>,
 }
 
 impl Machine {
