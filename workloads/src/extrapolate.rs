@@ -67,8 +67,11 @@ fn factor(launch: &Launch, name: &str, from: (&Machine, &Peaks), to: (&Machine, 
     let memory_share =
         launch.dram_bytes.map_or(0.0, |b| b as f64 / seconds / (from.0.dram_bytes_per_us as f64 * 1e6));
     let arithmetic_share = f64::from(launch.sm_permille.unwrap_or(500)) / 1000.0;
-    let (share, bound) =
-        if memory_share >= arithmetic_share { (memory_share, bandwidth) } else { (arithmetic_share, arithmetic) };
+    let (share, bound) = if memory_share >= arithmetic_share {
+        (memory_share, bandwidth)
+    } else {
+        (arithmetic_share, arithmetic)
+    };
     clock + (bound - clock) * (share / BOUND).min(1.0)
 }
 

@@ -1,7 +1,8 @@
 //! The device as the event loop sees it: one scheduling domain, or contexts that take turns.
 
 use crate::contexts::{Contexts, Turns};
-use crate::domain::{Corun, Domain, Done, Kernel};
+use crate::domain::{Corun, Domain};
+use crate::kernel::{Done, Kernel};
 use crate::machine::Machine;
 use crate::occupancy::Resources;
 use crate::scenario::{Counters, Ns};

@@ -8,8 +8,9 @@
 //! A kernel that refills its own places is not an event: its next change of consequence, the placing of its last block,
 //! is computed in closed form.
 
+use crate::kernel::{Done, Kernel};
 use crate::occupancy::Resources;
-use crate::prepared::{Form, MICRO_SM, TICKS_PER_NS, clustered};
+use crate::prepared::{MICRO_SM, TICKS_PER_NS};
 use crate::scenario::{Counters, Ns};
 use crate::sms::{Class, GROUPS, Group, Sms, Ticks};
 use arrayvec::ArrayVec;
@@ -28,58 +29,6 @@ const BYTES_PER_MS_AT_1_TB_S: u64 = 1_000_000_000;
 pub struct Corun {
     pub start_ns: Ns,
     pub start_ns_per_tb_s: Ns,
-}
-
-/// A kernel to run.
-#[derive(Clone, Copy, Debug)]
-pub struct Kernel {
-    /// Of one block.
-    pub need: Resources,
-    /// Instruction throughput that a running block takes, in [`MICRO_SM`].
-    pub sm_demand: u64,
-    /// Memory traffic of a running block, bytes per ms.
-    pub dram_demand: u64,
-    /// Blocks to run: the whole grid, or what an earlier interruption left.
-    pub blocks: u64,
-    /// Duration of one block.
-    pub block: Ticks,
-    /// Blocks that start together, on one GPC.
-    pub cluster: u32,
-    /// Blocks on one multiprocessor at most: the form's own limit, or fewer persistent workers.
-    pub most_per_sm: u32,
-    /// Higher is placed first.
-    pub priority: i8,
-}
-
-impl Kernel {
-    /// A kernel in its original form that takes `duration_ns` alone on the device.
-    pub fn original(form: &Form, duration_ns: Ns, priority: i8) -> Kernel {
-        let block = (duration_ns * TICKS_PER_NS / form.waves).max(TICKS_PER_NS);
-        Kernel {
-            need: form.need,
-            sm_demand: form.sm_demand,
-            dram_demand: form.dram_demand,
-            blocks: form.blocks,
-            block,
-            cluster: form.cluster,
-            most_per_sm: form.per_sm,
-            priority,
-        }
-    }
-
-    /// Blocks on the device when alone.
-    pub fn capacity(&self, sms: u32, gpcs: u32) -> u64 {
-        clustered(u64::from(self.most_per_sm) * u64::from(sms), self.cluster, gpcs)
-    }
-}
-
-/// A kernel left the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    pub slot: usize,
-    pub at: Ns,
-    /// Blocks that never started, because the kernel was told to stop.
-    pub left: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -199,7 +148,7 @@ impl Domain {
         self.counters.launches += 1;
         if self.runs.is_empty() && kernel.blocks > 0 {
             self.alone = true;
-            self.next = now + duration_alone(&kernel, self.count, self.gpcs);
+            self.next = now + kernel.duration_alone(self.count, self.gpcs);
             self.runs.push(run);
             self.index();
             return;
@@ -499,10 +448,4 @@ struct Span {
 
 impl Span {
     const EMPTY: Span = Span { blocks: 0, first: Ticks::MAX, last: 0 };
-}
-
-/// How long a kernel takes that has the device for itself from start to end, ns.
-pub fn duration_alone(kernel: &Kernel, sms: u32, gpcs: u32) -> Ns {
-    let waves = kernel.blocks.div_ceil(kernel.capacity(sms, gpcs).max(1));
-    (waves * kernel.block).div_ceil(TICKS_PER_NS)
 }

@@ -4,7 +4,7 @@
 //! multiprocessors with the same resident blocks; a [`Group`] is the blocks of one kernel that start and end together on
 //! each of them.
 
-use crate::domain::Kernel;
+use crate::kernel::Kernel;
 use crate::occupancy::Resources;
 use crate::prepared::clustered;
 use arrayvec::ArrayVec;
@@ -129,7 +129,10 @@ impl Sms {
             order.extend((0..rooms.len()).filter(|&i| rooms[i] > level));
             order.sort_unstable_by(|&i, &j| {
                 let (a, b) = (&self.classes[i], &self.classes[j]);
-                rooms[j].cmp(&rooms[i]).then_with(|| b.free.cmp(&a.free)).then_with(|| a.groups.cmp(&b.groups))
+                rooms[j]
+                    .cmp(&rooms[i])
+                    .then_with(|| b.free.cmp(&a.free))
+                    .then_with(|| a.groups.cmp(&b.groups))
             });
         }
         for &i in &order {
