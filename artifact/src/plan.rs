@@ -336,8 +336,8 @@ mod tests {
             span: Span { min_seconds: 300, min_requests: 1000 },
         };
         assert_eq!(traffic::span_ns(&cell, 4_000_000), 300_000_000_000);
-        // 1,001 requests of 2 s at load 0.5.
-        assert_eq!(traffic::span_ns(&cell, 2_000_000_000), 4_004_000_000_000);
+        // 1,020 requests of 2 s at load 0.5.
+        assert_eq!(traffic::span_ns(&cell, 2_000_000_000), 4_080_000_000_000);
         assert_eq!(closed_loop_requests(&cell, 2_000_000_000), 1000);
         assert_eq!(closed_loop_requests(&cell, 100_000_000), 3000);
         assert_eq!(closed_loop_requests(&cell, 4_000_000), 10_000);
