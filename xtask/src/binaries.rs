@@ -1,4 +1,4 @@
-//! Builds and starts the binaries `artifact` and `figures`.
+//! Builds and starts the binaries `artifact`, `figures` and `fetch`.
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use xshell::{Shell, cmd};
 
-/// The two binaries, built.
+/// Binaries, built.
 pub struct Binaries {
     sh: Shell,
     folder: PathBuf,
@@ -19,24 +19,37 @@ pub struct Binaries {
 static CHILD: AtomicU32 = AtomicU32::new(0);
 
 impl Binaries {
-    /// Builds both; cargo's own output shows the progress.
+    /// Builds all of them; cargo's own output shows the progress. All, because what `fetch` shares with the Parquet
+    /// library changes the features that the latter is built with: in a build without it, as tests of the whole
+    /// workspace are not, it would compile a second time.
     ///
     /// # Errors
     /// The build failed; the error carries its exit code.
     pub fn build() -> Result<Result<Binaries, u8>> {
+        let hint = "about 6 minutes on 2 cores this first time, seconds later (nearly all of it is the Parquet library)";
+        Binaries::build_packages(&["artifact", "figures", "fetch"], hint)
+    }
+
+    /// Builds only `fetch`, so that data can come before the rest is compiled.
+    ///
+    /// # Errors
+    /// As [`Binaries::build`].
+    pub fn build_fetch() -> Result<Result<Binaries, u8>> {
+        Binaries::build_packages(&["fetch"], "about a minute on 2 cores this first time, seconds later")
+    }
+
+    fn build_packages(packages: &[&str], hint: &str) -> Result<Result<Binaries, u8>> {
         let sh = Shell::new().context("cannot start a shell in this folder")?;
         let this = std::env::current_exe().context("cannot find the folder of this binary")?;
         let folder = this.parent().context("this binary has no folder")?.to_path_buf();
         forward_signals()?;
-        if !folder.join("artifact").exists() {
-            eprintln!(
-                "building `artifact` and `figures`: about 5 minutes on 2 cores this first time, seconds later \
-                 (nearly all of it is the Parquet library)"
-            );
+        if packages.iter().any(|package| !folder.join(package).exists()) {
+            eprintln!("building `{}`: {hint}", packages.join("`, `"));
         }
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-        let build = cmd!(sh, "{cargo} build --manifest-path {manifest} --package artifact --package figures");
+        let packages = packages.iter().flat_map(|package| ["--package", package]);
+        let build = cmd!(sh, "{cargo} build --manifest-path {manifest} {packages...}");
         match status(build.into())? {
             0 => Ok(Ok(Binaries { sh, folder })),
             code => Ok(Err(code)),

@@ -1,10 +1,11 @@
-//! `cargo xtask <verb>`: parses the command line, chooses the backend, builds the two binaries and starts them.
+//! `cargo xtask <verb>`: parses the command line, chooses the backend, builds the binaries it needs and starts them.
 //!
-//! It links neither of them and has next to no dependencies, so that `--help` and a bad flag are answered within
+//! It links none of them and has next to no dependencies, so that `--help` and a bad flag are answered within
 //! seconds on a fresh clone, before anything large is compiled.
 
 mod backend;
 mod binaries;
+mod fetch;
 mod figure;
 mod h200_check;
 mod reproduce;
@@ -31,6 +32,8 @@ enum Verb {
     Table(flags::Draw),
     /// Check a run folder: its files, its numbers, its figures
     Verify(flags::Verify),
+    /// Fetch the data that the repository doesn't carry, or take it from --from FILE
+    Fetch(flags::Fetch),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Verb::Reproduce(flags) => reproduce::run(flags, &[]),
         Verb::Figure(flags) | Verb::Table(flags) => figure::run(flags),
         Verb::Verify(flags) => verify::run(flags),
+        Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
     };
     match result {
