@@ -22,6 +22,8 @@ struct Wire {
     default: bool,
     expected_minutes: f64,
     systems: Vec<String>,
+    #[serde(default)]
+    alone: Vec<String>,
     inference: Vec<String>,
     training: Vec<String>,
     loads: Vec<f64>,
@@ -62,6 +64,8 @@ pub struct Experiment {
     /// On 2 cores, without the build.
     pub expected_minutes: f64,
     pub systems: Vec<String>,
+    /// Systems under which the server also runs without a neighbour, to see what the system itself costs.
+    pub alone: Vec<String>,
     pub inference: Vec<String>,
     pub training: Vec<String>,
     pub loads: Vec<Load>,
@@ -146,6 +150,12 @@ impl Experiment {
         for system in &wire.systems {
             sim::System::parse(system).context("systems")?;
         }
+        for system in &wire.alone {
+            sim::System::parse(system).context("alone")?;
+        }
+        if let Some(twice) = first_repeat(&wire.alone) {
+            bail!("alone: \"{twice}\" is listed twice");
+        }
         let loads: Vec<Load> =
             wire.loads.iter().map(|l| Load::new(*l)).collect::<Result<_>>().context("loads")?;
         filled_without_repeats("loads", &loads)?;
@@ -170,6 +180,7 @@ impl Experiment {
             default: wire.default,
             expected_minutes: wire.expected_minutes,
             systems: wire.systems,
+            alone: wire.alone,
             inference,
             training,
             loads,

@@ -218,7 +218,7 @@ mod tests {
     fn the_shipped_values_are_read() {
         let root = Root::find().unwrap();
         let rows = read(&root.experiments().join(MEASURED)).unwrap();
-        assert_eq!(rows.len(), 17);
+        assert_eq!(rows.len(), 18);
         for row in &rows {
             sim::System::parse(&row.system).unwrap();
         }

@@ -314,6 +314,7 @@ mod tests {
             default: true,
             expected_minutes: 1.0,
             systems: ["mps", "tally", "gate", "time-slicing"].map(str::to_owned).to_vec(),
+            alone: Vec::new(),
             inference: vec!["a".to_owned()],
             training: vec!["t".to_owned()],
             loads: vec![Load::new(0.5).unwrap()],

@@ -73,9 +73,11 @@ impl Traffic {
 pub fn span_ns(cell: &Cell, solo_mean_ns: u64) -> u64 {
     let least = cell.span.min_seconds * 1_000_000_000;
     match cell.load {
-        // One more than asked for, as the number of requests is rounded down.
-        Some(load) => least
-            .max(((cell.span.min_requests + 1) as f64 * solo_mean_ns as f64 / load.ratio()).ceil() as u64),
+        // A fiftieth more than asked for: the requests that still wait at the end of the span are not served.
+        Some(load) => {
+            let requests = cell.span.min_requests + cell.span.min_requests.div_ceil(50);
+            least.max((requests as f64 * solo_mean_ns as f64 / load.ratio()).ceil() as u64)
+        }
         None => least,
     }
 }

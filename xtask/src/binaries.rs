@@ -1,4 +1,4 @@
-//! Builds and starts the binaries `artifact`, `figures` and `doctor`.
+//! Builds and starts the binaries `artifact`, `figures`, `fetch` and `doctor`.
 
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,28 +19,40 @@ pub struct Binaries {
 static CHILD: AtomicU32 = AtomicU32::new(0);
 
 impl Binaries {
-    /// Builds `artifact` and `figures`.
+    /// Builds all of them; cargo's own output shows the progress. All, because what `fetch` shares with the Parquet
+    /// library changes the features that the latter is built with: in a build without it, as tests of the whole
+    /// workspace are not, it would compile a second time.
     ///
     /// # Errors
     /// As [`Binaries::build_of`].
     pub fn build() -> Result<Result<Binaries, u8>> {
-        Binaries::build_of(&["artifact", "figures"])
+        let hint = "about 6 minutes on 2 cores this first time, seconds later (nearly all of it is the Parquet library)";
+        Binaries::build_packages(&["artifact", "figures", "fetch"], hint)
     }
 
-    /// Builds these packages, each with a binary of its name; cargo's own output shows the progress.
+    /// Builds only `fetch`, so that data can come before the rest is compiled.
     ///
     /// # Errors
-    /// Cargo cannot be started. A build that failed is the inner error, with its exit code.
-    pub fn build_of(packages: &[&str]) -> Result<Result<Binaries, u8>> {
+    /// As [`Binaries::build`].
+    pub fn build_fetch() -> Result<Result<Binaries, u8>> {
+        Binaries::build_packages(&["fetch"], "about a minute on 2 cores this first time, seconds later")
+    }
+
+    /// Builds only `doctor`: it must answer where the rest does not even compile.
+    ///
+    /// # Errors
+    /// As [`Binaries::build`].
+    pub fn build_doctor() -> Result<Result<Binaries, u8>> {
+        Binaries::build_packages(&["doctor"], "some seconds on 2 cores this first time")
+    }
+
+    fn build_packages(packages: &[&str], hint: &str) -> Result<Result<Binaries, u8>> {
         let sh = Shell::new().context("cannot start a shell in this folder")?;
         let this = std::env::current_exe().context("cannot find the folder of this binary")?;
         let folder = this.parent().context("this binary has no folder")?.to_path_buf();
         forward_signals()?;
-        if packages.contains(&"artifact") && !folder.join("artifact").exists() {
-            eprintln!(
-                "building `artifact` and `figures`: about 5 minutes on 2 cores this first time, seconds later \
-                 (nearly all of it is the Parquet library)"
-            );
+        if packages.iter().any(|package| !folder.join(package).exists()) {
+            eprintln!("building `{}`: {hint}", packages.join("`, `"));
         }
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));

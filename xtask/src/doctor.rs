@@ -3,12 +3,12 @@
 use crate::binaries::{Binaries, typed};
 use anyhow::Result;
 
-/// Runs the verb. Its binary is built alone: it must answer where the others do not even compile.
+/// Runs the verb.
 ///
 /// # Errors
 /// The binary cannot be started.
 pub fn run() -> Result<u8> {
-    match Binaries::build_of(&["doctor"])? {
+    match Binaries::build_doctor()? {
         Ok(binaries) => binaries.run("doctor", &typed()),
         Err(code) => Ok(code),
     }

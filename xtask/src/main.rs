@@ -1,12 +1,13 @@
-//! `cargo xtask <verb>`: parses the command line, chooses the backend, builds the two binaries and starts them.
+//! `cargo xtask <verb>`: parses the command line, chooses the backend, builds the binaries it needs and starts them.
 //!
-//! It links neither of them and has next to no dependencies, so that `--help` and a bad flag are answered within
+//! It links none of them and has next to no dependencies, so that `--help` and a bad flag are answered within
 //! seconds on a fresh clone, before anything large is compiled.
 
 mod backend;
 mod binaries;
 mod compare;
 mod doctor;
+mod fetch;
 mod figure;
 mod h200_check;
 mod reproduce;
@@ -37,6 +38,8 @@ enum Verb {
     Compare(flags::Compare),
     /// Check whether this machine is fit, what to repair, and what the experiments cost
     Doctor(flags::Doctor),
+    /// Fetch the data that the repository doesn't carry, or take it from --from FILE
+    Fetch(flags::Fetch),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
 }
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Verb::Verify(flags) => verify::run(flags),
         Verb::Compare(_) => compare::run(),
         Verb::Doctor(_) => doctor::run(),
+        Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
     };
     match result {

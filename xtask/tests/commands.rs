@@ -1,4 +1,4 @@
-//! `cargo xtask` with stand-ins for cargo, the two binaries and nvidia-smi: what it prints first and last, what it starts,
+//! `cargo xtask` with stand-ins for cargo, the binaries and nvidia-smi: what it prints first and last, what it starts,
 //! and what it returns.
 
 #![cfg(unix)]
@@ -33,6 +33,7 @@ impl Bench {
         bench.script("cargo", "echo cargo \"$@\" >> calls; echo building >&2");
         bench.script("artifact", "echo artifact \"$@\" >> calls; echo cells");
         bench.script("figures", "echo figures \"$@\" >> calls; echo pictures");
+        bench.script("fetch", "echo fetch \"$@\" >> calls; echo data");
         bench
     }
 
@@ -132,7 +133,7 @@ fn flags_are_passed_on_and_figures_follow_the_cells() {
     let calls = bench.calls();
     let calls: Vec<&str> = calls.lines().collect();
     assert!(calls[0].starts_with("cargo build --manifest-path "), "{calls:?}");
-    assert!(calls[0].ends_with("--package artifact --package figures"), "{calls:?}");
+    assert!(calls[0].ends_with("--package artifact --package figures --package fetch"), "{calls:?}");
     assert_eq!(
         calls[1..],
         [
@@ -150,6 +151,19 @@ fn flags_are_passed_on_and_figures_follow_the_cells() {
     assert!(bench.calls().contains("figures draw --run out --partial fig5\nartifact seal --run out"));
     bench.run(&["verify", "--run", "out"]);
     assert!(bench.calls().contains("artifact verify --run out\nfigures check --partial --run out"));
+}
+
+#[test]
+fn fetch_is_built_alone_and_gets_the_flags_and_gives_the_exit_code() {
+    let bench = Bench::new();
+    let (code, lines, err) = bench.run(&["fetch", "maf2", "--from", "a b.txt", "--dir", "d"]);
+    assert_eq!((code, lines), (0, vec!["data".to_owned()]), "{err}");
+    let calls = bench.calls();
+    let calls: Vec<&str> = calls.lines().collect();
+    assert!(calls[0].ends_with("Cargo.toml --package fetch"), "{calls:?}");
+    assert_eq!(calls[1..], ["fetch maf2 --from a b.txt --dir d"]);
+    bench.script("fetch", "exit 1");
+    assert_eq!(bench.run(&["fetch", "--offline"]).0, 1);
 }
 
 #[test]
@@ -182,6 +196,7 @@ fn mistakes_are_answered_before_anything_is_built() {
             1,
             "there is no run folder nowhere: make one with `cargo xtask reproduce`",
         ),
+        (&["fetch", "--ofline"], 2, "'--offline'"),
         (&["figure", "fig5"], 1, "there is neither results/h200-sim nor results/h200-sim-quick"),
         (&["h200-check", "--experiment", "fig5"], 1, "cargo xtask reproduce --experiment fig5"),
     ] {

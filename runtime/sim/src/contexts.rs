@@ -3,7 +3,7 @@
 //! Rules. Contexts with runnable work alternate. A context that has to wait gets the device when the other has no work
 //! left, or after one time slice. A context that is switched out keeps its state: its kernel goes on where it was.
 
-use crate::domain::{Done, Kernel, duration_alone};
+use crate::kernel::{Done, Kernel};
 use crate::prepared::TICKS_PER_NS;
 use crate::scenario::{Counters, Ns};
 
@@ -96,7 +96,7 @@ impl Contexts {
     pub fn submit(&mut self, slot: usize, kernel: Kernel, now: Ns) {
         self.counters.launches += 1;
         self.counters.blocks_placed += kernel.blocks;
-        let left = duration_alone(&kernel, self.sms, self.gpcs);
+        let left = kernel.duration_alone(self.sms, self.gpcs);
         let context = &mut self.contexts[slot];
         context.kernel = Some(kernel);
         context.cut = 0;
@@ -119,7 +119,7 @@ impl Contexts {
         let (sms, gpcs) = (self.sms, self.gpcs);
         let context = &mut self.contexts[slot];
         let Some(kernel) = context.kernel else { return };
-        let total = duration_alone(&kernel, sms, gpcs);
+        let total = kernel.duration_alone(sms, gpcs);
         let left = match context.work {
             Work::None => return,
             Work::Running { end } => end - now,

@@ -1,7 +1,8 @@
 //! The device as the event loop sees it: one scheduling domain, or contexts that take turns.
 
 use crate::contexts::{Contexts, Turns};
-use crate::domain::{Domain, Done, Kernel};
+use crate::domain::{Corun, Domain};
+use crate::kernel::{Done, Kernel};
 use crate::machine::Machine;
 use crate::occupancy::Resources;
 use crate::scenario::{Counters, Ns};
@@ -22,12 +23,15 @@ impl Device {
     pub fn new(machine: &Machine, substrate: Substrate, slots: usize) -> Device {
         let rules = &machine.rules;
         match substrate {
-            Substrate::Mps => Device::Domain(Box::new(Domain::new(
-                machine.sms,
-                machine.gpcs,
-                Resources::whole(&machine.sm),
-                machine.dram_bytes_per_us * 1000,
-            ))),
+            Substrate::Mps => {
+                let whole = Resources::whole(&machine.sm);
+                let domain = Domain::new(machine.sms, machine.gpcs, whole, machine.dram_bytes_per_us * 1000);
+                let corun = Corun {
+                    start_ns: rules.corun_start_ns.value as Ns,
+                    start_ns_per_tb_s: rules.corun_start_ns_per_tb_s.value as Ns,
+                };
+                Device::Domain(Box::new(domain.with_corun(corun)))
+            }
             Substrate::Contexts => {
                 let turns = Turns {
                     slice_ns: rules.slice_ns.value as Ns,

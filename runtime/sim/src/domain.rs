@@ -8,8 +8,9 @@
 //! A kernel that refills its own places is not an event: its next change of consequence, the placing of its last block,
 //! is computed in closed form.
 
+use crate::kernel::{Done, Kernel};
 use crate::occupancy::Resources;
-use crate::prepared::{Form, MICRO_SM, TICKS_PER_NS, clustered};
+use crate::prepared::{MICRO_SM, TICKS_PER_NS};
 use crate::scenario::{Counters, Ns};
 use crate::sms::{Class, GROUPS, Group, Sms, Ticks};
 use arrayvec::ArrayVec;
@@ -21,56 +22,13 @@ const RATE_SHIFT: u32 = 10;
 /// Clients of one domain at most.
 pub const SLOTS: usize = 16;
 
-/// A kernel to run.
-#[derive(Clone, Copy, Debug)]
-pub struct Kernel {
-    /// Of one block.
-    pub need: Resources,
-    /// Instruction throughput that a running block takes, in [`MICRO_SM`].
-    pub sm_demand: u64,
-    /// Memory traffic of a running block, bytes per ms.
-    pub dram_demand: u64,
-    /// Blocks to run: the whole grid, or what an earlier interruption left.
-    pub blocks: u64,
-    /// Duration of one block.
-    pub block: Ticks,
-    /// Blocks that start together, on one GPC.
-    pub cluster: u32,
-    /// Blocks on one multiprocessor at most: the form's own limit, or fewer persistent workers.
-    pub most_per_sm: u32,
-    /// Higher is placed first.
-    pub priority: i8,
-}
+const BYTES_PER_MS_AT_1_TB_S: u64 = 1_000_000_000;
 
-impl Kernel {
-    /// A kernel in its original form that takes `duration_ns` alone on the device.
-    pub fn original(form: &Form, duration_ns: Ns, priority: i8) -> Kernel {
-        let block = (duration_ns * TICKS_PER_NS / form.waves).max(TICKS_PER_NS);
-        Kernel {
-            need: form.need,
-            sm_demand: form.sm_demand,
-            dram_demand: form.dram_demand,
-            blocks: form.blocks,
-            block,
-            cluster: form.cluster,
-            most_per_sm: form.per_sm,
-            priority,
-        }
-    }
-
-    /// Blocks on the device when alone.
-    pub fn capacity(&self, sms: u32, gpcs: u32) -> u64 {
-        clustered(u64::from(self.most_per_sm) * u64::from(sms), self.cluster, gpcs)
-    }
-}
-
-/// A kernel left the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    pub slot: usize,
-    pub at: Ns,
-    /// Blocks that never started, because the kernel was told to stop.
-    pub left: u64,
+/// What it costs to start a kernel while another client's runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Corun {
+    pub start_ns: Ns,
+    pub start_ns_per_tb_s: Ns,
 }
 
 #[derive(Clone, Debug)]
@@ -122,6 +80,7 @@ pub struct Domain {
     dram_capacity: u64,
     count: u32,
     gpcs: u32,
+    corun: Corun,
     next: Ns,
     /// Position in `runs` by slot.
     index_of: [u8; SLOTS],
@@ -143,12 +102,19 @@ impl Domain {
             dram_capacity: dram_bytes_per_ms,
             count: sms,
             gpcs,
+            corun: Corun::default(),
             next: Ns::MAX,
             index_of: [0; SLOTS],
             changed: false,
             ends: Vec::new(),
             counters: Counters::default(),
         }
+    }
+
+    /// Sets what it costs to start a kernel beside others.
+    pub fn with_corun(mut self, corun: Corun) -> Self {
+        self.corun = corun;
+        self
     }
 
     /// When something happens on the device; `Ns::MAX` if never.
@@ -182,17 +148,27 @@ impl Domain {
         self.counters.launches += 1;
         if self.runs.is_empty() && kernel.blocks > 0 {
             self.alone = true;
-            self.next = now + duration_alone(&kernel, self.count, self.gpcs);
+            self.next = now + kernel.duration_alone(self.count, self.gpcs);
             self.runs.push(run);
             self.index();
             return;
         }
+        let mut run = run;
+        run.kernel.block += self.late_start(&kernel);
         let key = |r: &Run| (std::cmp::Reverse(r.kernel.priority), r.ready, r.slot);
         let at = self.runs.iter().position(|r| key(r) > key(&run)).unwrap_or(self.runs.len());
         self.runs.insert(at, run);
         self.index();
         self.changed = true;
         self.settle(now, done);
+    }
+
+    /// What a start beside others costs, spread over the kernel's rounds.
+    fn late_start(&self, kernel: &Kernel) -> Ticks {
+        let traffic: u64 = self.runs.iter().map(|r| r.resident * r.kernel.dram_demand).sum();
+        let per_tb_s = self.corun.start_ns_per_tb_s * traffic / BYTES_PER_MS_AT_1_TB_S;
+        let rounds = kernel.blocks.div_ceil(kernel.capacity(self.count, self.gpcs).max(1)).max(1);
+        (self.corun.start_ns + per_tb_s) * TICKS_PER_NS / rounds
     }
 
     /// Tells a slot's kernel to start no further block.
@@ -275,7 +251,9 @@ impl Domain {
                 let mut ended = true;
                 if Some(index) == placing {
                     // Ends within the current nanosecond are left to the placement that follows.
-                    let (rounds, rest) = (late / run.kernel.block, late % run.kernel.block);
+                    let block = run.kernel.block;
+                    // Mostly less than a round: no division.
+                    let (rounds, rest) = if late < block { (0, late) } else { (late / block, late % block) };
                     ended = rest < TICKS_PER_NS;
                     let refills = rounds + u64::from(!ended);
                     let refilled = refills * blocks;
@@ -470,10 +448,4 @@ struct Span {
 
 impl Span {
     const EMPTY: Span = Span { blocks: 0, first: Ticks::MAX, last: 0 };
-}
-
-/// How long a kernel takes that has the device for itself from start to end, ns.
-pub fn duration_alone(kernel: &Kernel, sms: u32, gpcs: u32) -> Ns {
-    let waves = kernel.blocks.div_ceil(kernel.capacity(sms, gpcs).max(1));
-    (waves * kernel.block).div_ceil(TICKS_PER_NS)
 }

@@ -1,6 +1,6 @@
 //! The rules of [`crate::domain`], block by block: slow, simple, and the yardstick of the grouped model in tests.
 
-use crate::domain::{Done, Kernel};
+use crate::kernel::{Done, Kernel};
 use crate::occupancy::Resources;
 use crate::prepared::{MICRO_SM, TICKS_PER_NS, clustered};
 use crate::scenario::{Counters, Ns};

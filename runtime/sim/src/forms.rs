@@ -1,7 +1,7 @@
 //! In which form best-effort kernels are launched, and what is left of interrupted ones.
 
 use crate::client::Client;
-use crate::domain::{Kernel, duration_alone};
+use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::prepared::{Form, TICKS_PER_NS};
 use crate::program::Kind;
@@ -85,12 +85,12 @@ impl Forms {
     fn measure(&self, form: &Form, duration: Ns, config: Config, launch: Ns) -> Ns {
         let original = Kernel::original(form, duration, 0);
         match config {
-            Config::Original => launch + duration_alone(&original, self.sms, self.gpcs),
+            Config::Original => launch + original.duration_alone(self.sms, self.gpcs),
             Config::Persistent { workers_per_sm } => {
-                launch + duration_alone(&self.persistent(original, workers_per_sm), self.sms, self.gpcs)
+                launch + self.persistent(original, workers_per_sm).duration_alone(self.sms, self.gpcs)
             }
             Config::Sliced { slices } => sched::tally::slices(form.blocks, slices)
-                .map(|blocks| launch + duration_alone(&Kernel { blocks, ..original }, self.sms, self.gpcs))
+                .map(|blocks| launch + Kernel { blocks, ..original }.duration_alone(self.sms, self.gpcs))
                 .sum(),
         }
     }

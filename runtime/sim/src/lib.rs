@@ -11,6 +11,7 @@ mod domain;
 #[cfg(test)]
 mod exact;
 mod forms;
+mod kernel;
 pub mod machine;
 pub mod occupancy;
 mod prepared;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Where a rule or constant comes from.
@@ -75,10 +76,26 @@ pub struct Rules {
     /// Share of a multiprocessor's usual residents at which its throughput is already saturated, in 1/1000: fewer
     /// persistent workers than that slow a kernel down in proportion.
     pub saturation_permille: Constant,
+    /// Added to a kernel that starts while another client's runs, ns.
+    pub corun_start_ns: Constant,
+    /// The same for each TB/s of memory traffic of the others, ns.
+    pub corun_start_ns_per_tb_s: Constant,
     /// Demand for instruction throughput of a kernel whose own was not counted, in 1/1000 of the device.
     pub default_sm_permille: Constant,
     /// Demand for memory bandwidth of a kernel whose traffic was not counted, in 1/1000 of the peak.
     pub default_dram_permille: Constant,
+}
+
+/// Published peak rates, for extrapolation only; the simulator itself does not read them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peaks {
+    pub fp32_tflops: f64,
+    /// Dense, accumulating in FP32.
+    pub fp16_tensor_tflops: f64,
+    /// Highest clock of the multiprocessors.
+    pub clock_mhz: f64,
+    pub source: String,
 }
 
 /// One GPU model.
@@ -98,6 +115,10 @@ pub struct Machine {
     /// Device memory, bytes.
     pub memory_bytes: u64,
     pub rules: Rules,
+    pub peaks: Option<Peaks>,
+    /// Published mean latencies of jobs alone on this machine, ns, by workload id: an extrapolation is scaled to them.
+    #[serde(default)]
+    pub anchors: BTreeMap<String, Constant>,
 }
 
 impl Machine {

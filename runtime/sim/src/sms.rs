@@ -4,7 +4,7 @@
 //! multiprocessors with the same resident blocks; a [`Group`] is the blocks of one kernel that start and end together on
 //! each of them.
 
-use crate::domain::Kernel;
+use crate::kernel::Kernel;
 use crate::occupancy::Resources;
 use crate::prepared::clustered;
 use arrayvec::ArrayVec;
@@ -24,7 +24,7 @@ pub struct Group {
 }
 
 /// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together.
-pub const GROUPS: usize = 8;
+pub const GROUPS: usize = 4;
 
 /// Multiprocessors in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Class {
 
 /// Above this many classes, multiprocessors that differ only in the phase of their blocks are taken together. A long
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
-const MANY_CLASSES: usize = 8;
+const MANY_CLASSES: usize = 6;
 
 /// Blocks that end within this time of each other end together: rounding keeps equal phases this far apart.
 const NEAR: Ticks = crate::prepared::TICKS_PER_NS;
@@ -125,27 +125,36 @@ impl Sms {
         // alone, so that it is the same for any way of keeping them.
         let mut order = std::mem::take(&mut self.order);
         order.clear();
-        order.extend(0..self.classes.len());
-        order.sort_unstable_by(|&i, &j| {
-            let (a, b) = (&self.classes[i], &self.classes[j]);
-            rooms[j].cmp(&rooms[i]).then_with(|| b.free.cmp(&a.free)).then_with(|| a.groups.cmp(&b.groups))
-        });
+        if rest > 0 {
+            order.extend((0..rooms.len()).filter(|&i| rooms[i] > level));
+            order.sort_unstable_by(|&i, &j| {
+                let (a, b) = (&self.classes[i], &self.classes[j]);
+                rooms[j]
+                    .cmp(&rooms[i])
+                    .then_with(|| b.free.cmp(&a.free))
+                    .then_with(|| a.groups.cmp(&b.groups))
+            });
+        }
         for &i in &order {
-            let base = rooms[i].min(level);
             let class = &mut self.classes[i];
-            if rest == 0 || rooms[i] <= level {
-                add(class, slot, need, base, end);
-            } else if class.count <= rest {
+            if class.count <= rest {
                 rest -= class.count;
-                add(class, slot, need, base + 1, end);
-            } else {
+                add(class, slot, need, 1, end);
+                continue;
+            }
+            if rest > 0 {
                 let mut other = class.clone();
                 other.count = rest;
                 class.count -= rest;
-                rest = 0;
-                add(class, slot, need, base, end);
-                add(&mut other, slot, need, base + 1, end);
+                add(&mut other, slot, need, 1 + level, end);
                 self.classes.push(other);
+            }
+            break;
+        }
+        if level > 0 {
+            // A class that was split off has its share already; it stands behind those that `rooms` knows.
+            for (class, &room) in self.classes.iter_mut().zip(rooms) {
+                add(class, slot, need, room.min(level), end);
             }
         }
         self.order = order;
@@ -177,9 +186,12 @@ impl Sms {
         let mut best: Option<(Ticks, usize, usize)> = None;
         for i in 0..self.classes.len() {
             for j in i + 1..self.classes.len() {
-                let Some(distance) = distance(&self.classes[i], &self.classes[j]) else { continue };
-                if best.is_none_or(|(d, ..)| distance < d) {
-                    best = Some((distance, i, j));
+                let (a, b) = (&self.classes[i], &self.classes[j]);
+                let Some(distance) = distance(a, b) else { continue };
+                // What joining moves: a few multiprocessors by much are as good as many by little (Ward's criterion).
+                let cost = distance * u64::from(a.count) * u64::from(b.count) / u64::from(a.count + b.count);
+                if best.is_none_or(|(c, ..)| cost < c) {
+                    best = Some((cost, i, j));
                 }
             }
         }

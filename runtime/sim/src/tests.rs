@@ -224,7 +224,7 @@ fn drain(kernels: &[Vec<(Launch, bool)>], device: &mut crate::domain::Domain) ->
         .collect();
     let kernel = |slot: usize, k: usize| {
         let p = &prepared[slot];
-        crate::domain::Kernel::original(&p.steps[k].form, Ns::from(p.durations[0][k]), (slot == 0) as i8)
+        crate::kernel::Kernel::original(&p.steps[k].form, Ns::from(p.durations[0][k]), (slot == 0) as i8)
     };
     let mut position = vec![0; kernels.len()];
     let mut done = Vec::new();
@@ -240,7 +240,7 @@ fn drain(kernels: &[Vec<(Launch, bool)>], device: &mut crate::domain::Domain) ->
             if d.left > 0 {
                 device.submit(
                     slot,
-                    crate::domain::Kernel { blocks: d.left, ..kernel(slot, k) },
+                    crate::kernel::Kernel { blocks: d.left, ..kernel(slot, k) },
                     now,
                     &mut done,
                 );

@@ -3,8 +3,8 @@
 use crate::client::{Client, Hook, Latencies, Next, Phase};
 use crate::control::{Control, Order, Timer, substrate, through_mps};
 use crate::device::Device;
-use crate::domain::{Done, Kernel};
 use crate::forms::Forms;
+use crate::kernel::{Done, Kernel};
 use crate::prepared::Prepared;
 use crate::program::Program;
 use crate::scenario::{Ns, Outcome, Progress, Scenario};

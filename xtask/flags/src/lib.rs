@@ -1,5 +1,5 @@
-//! The command line, defined once: `cargo xtask <verb>` and the binaries `artifact` and `figures` parse the same
-//! structs, so a verb has the same flags and the same help wherever it is typed.
+//! The command line, defined once: `cargo xtask <verb>` and the binaries behind it parse the same structs, so a verb has
+//! the same flags and the same help wherever it is typed.
 
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
@@ -141,6 +141,30 @@ fn share(text: &str) -> Result<f64, String> {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
         _ => Err("it must be a number from 0 to 1".to_owned()),
     }
+}
+
+/// Flags of `fetch`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Fetch {
+    /// What to fetch, ids of artifact/sources.toml; --list prints them [default: what experiments can use]
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+
+    /// Take it from this file, or from the files of this folder, and verify it the same way
+    #[arg(long, value_name = "FILE|DIR")]
+    pub from: Option<PathBuf>,
+
+    /// Ask nothing of the network: verify what is there, unpack what can be
+    #[arg(long)]
+    pub offline: bool,
+
+    /// Print what there is, where it comes from and under which licence, and stop
+    #[arg(long)]
+    pub list: bool,
+
+    /// The folder for the files [default: the one where each is looked for, e.g. traces/full]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 /// The run folder of `reproduce`.

@@ -1,0 +1,169 @@
+//! A recorded program on another GPU: durations scaled by published peak rates.
+//!
+//! This is an extrapolation, not a recording: the other GPU would run other kernels with other grids. Whoever shows its
+//! numbers says so.
+
+use anyhow::{Context, Result};
+use sim::machine::Peaks;
+use sim::occupancy::blocks_per_sm;
+use sim::program::MEDIAN;
+use sim::{Kind, Launch, Machine, Program};
+
+/// From this share of a peak on a kernel counts as bound by it; below, it is in part bound by latency.
+const BOUND: f64 = 0.6;
+
+/// Rescales a program recorded on one machine to another.
+///
+/// A kernel bound by memory takes longer by the ratio of the bandwidths, one bound by arithmetic by the ratio of the
+/// peak rates of its precision, one bound by neither by the ratio of the clocks; in between the factor is interpolated.
+/// Host times stay. If the other machine has a published solo latency for the job (`anchors`), the result is scaled to it.
+///
+/// # Errors
+/// A machine without peak rates, by name.
+pub fn extrapolate(program: &Program, from: &Machine, to: &Machine) -> Result<Program> {
+    let peaks = |m: &Machine| {
+        let missing = || format!("machines/{}.toml has no [peaks], which an extrapolation needs", m.name);
+        m.peaks.clone().with_context(missing)
+    };
+    let (here, there) = (peaks(from)?, peaks(to)?);
+    let mut program = program.clone();
+    let before: u64 = busy(&program);
+    for segment in &mut program.segments {
+        for launch in &mut segment.launches {
+            let name = program.names.get(launch.name as usize).map_or("", String::as_str);
+            let factor = factor(launch, name, (from, &here), (to, &there));
+            scale(launch, factor);
+            fit(launch, to);
+        }
+    }
+    let longer = busy(&program).saturating_sub(before);
+    program.unprofiled_median_ns += longer;
+    program.unprofiled_mean_ns += longer;
+    if let Some(anchor) = to.anchors.get(&program.id) {
+        anchor_to(&mut program, anchor.value);
+    }
+    Ok(program)
+}
+
+/// Device time of one iteration or request, from the medians, ns.
+fn busy(program: &Program) -> u64 {
+    let of = |launches: &[Launch]| launches.iter().map(|l| u64::from(l.duration_ns[MEDIAN])).sum::<u64>();
+    program.segments.iter().map(|s| of(&s.launches) * u64::from(s.repeat)).sum()
+}
+
+fn factor(launch: &Launch, name: &str, from: (&Machine, &Peaks), to: (&Machine, &Peaks)) -> f64 {
+    let clock = from.1.clock_mhz / to.1.clock_mhz;
+    if launch.kind != Kind::Kernel {
+        return 1.0;
+    }
+    let bandwidth = from.0.dram_bytes_per_us as f64 / to.0.dram_bytes_per_us as f64;
+    let half = ["f16", "hsh", "Half"].iter().any(|mark| name.contains(mark));
+    let arithmetic = if half {
+        from.1.fp16_tensor_tflops / to.1.fp16_tensor_tflops
+    } else {
+        from.1.fp32_tflops / to.1.fp32_tflops
+    };
+    let seconds = f64::from(launch.duration_ns[MEDIAN].max(1)) * 1e-9;
+    let memory_share =
+        launch.dram_bytes.map_or(0.0, |b| b as f64 / seconds / (from.0.dram_bytes_per_us as f64 * 1e6));
+    let arithmetic_share = f64::from(launch.sm_permille.unwrap_or(500)) / 1000.0;
+    let (share, bound) = if memory_share >= arithmetic_share {
+        (memory_share, bandwidth)
+    } else {
+        (arithmetic_share, arithmetic)
+    };
+    clock + (bound - clock) * (share / BOUND).min(1.0)
+}
+
+fn scale(launch: &mut Launch, factor: f64) {
+    for duration in &mut launch.duration_ns {
+        *duration = (f64::from(*duration) * factor).round() as u32;
+    }
+}
+
+/// Makes a kernel's needs fit: another GPU would get another kernel, with no clusters and less shared memory.
+fn fit(launch: &mut Launch, to: &Machine) {
+    if launch.kind != Kind::Kernel {
+        return;
+    }
+    launch.cluster = 1;
+    if blocks_per_sm(&to.sm, launch.threads, launch.regs, launch.smem) == 0 {
+        launch.smem = launch.smem.min(to.sm.smem_bytes - to.sm.smem_reserved_bytes);
+    }
+}
+
+/// Scales device and host times alike, so that the mean latency alone is the published one.
+fn anchor_to(program: &mut Program, mean_ns: f64) {
+    let factor = mean_ns / program.unprofiled_mean_ns as f64;
+    let times = |ns: u64| (ns as f64 * factor).round() as u64;
+    for segment in &mut program.segments {
+        segment.host_tail_ns = times(segment.host_tail_ns);
+        for launch in &mut segment.launches {
+            scale(launch, factor);
+            launch.gap_ns = times(u64::from(launch.gap_ns)) as u32;
+            launch.host_ns = times(launch.host_ns);
+        }
+    }
+    program.unprofiled_median_ns = times(program.unprofiled_median_ns);
+    program.unprofiled_mean_ns = times(program.unprofiled_mean_ns);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn machine(name: &str) -> Machine {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../machines");
+        Machine::load(&folder.join(format!("{name}.toml"))).unwrap()
+    }
+
+    fn kernel(dram_bytes: u64, sm_permille: u32) -> Launch {
+        Launch {
+            kind: Kind::Kernel,
+            name: 0,
+            blocks: 1000,
+            threads: 128,
+            regs: 32,
+            cluster: 8,
+            smem: 200_000,
+            duration_ns: [1_000_000; 7],
+            gap_ns: 0,
+            host_ns: 0,
+            dram_bytes: Some(dram_bytes),
+            sm_permille: Some(sm_permille),
+        }
+    }
+
+    #[test]
+    fn factors_by_what_binds_a_kernel() {
+        let (h200, a100) = (machine("h200"), machine("a100"));
+        let (here, there) = (h200.peaks.clone().unwrap(), a100.peaks.clone().unwrap());
+        let of = |launch: &Launch, name: &str| factor(launch, name, (&h200, &here), (&a100, &there));
+        // 4.8 TB/s for 1 ms is 4.8 GB; the bandwidths are 4.8 and 1.555 TB/s.
+        assert!((of(&kernel(4_800_000_000, 100), "k") - 4.8 / 1.555).abs() < 1e-9);
+        assert!((of(&kernel(0, 900), "k") - 67.0 / 19.5).abs() < 1e-9);
+        assert!((of(&kernel(0, 900), "gemm_f16") - 989.0 / 312.0).abs() < 1e-9);
+        // Half of the share from which it counts as bound: half-way between the clocks' ratio and the peaks'.
+        let clock = 1980.0 / 1410.0;
+        assert!((of(&kernel(0, 300), "k") - (clock + (67.0 / 19.5 - clock) / 2.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn kernels_are_made_to_fit() {
+        let mut launch = kernel(0, 0);
+        fit(&mut launch, &machine("a100"));
+        assert_eq!(launch.cluster, 1);
+        assert_eq!(blocks_per_sm(&machine("a100").sm, launch.threads, launch.regs, launch.smem), 1);
+    }
+
+    #[test]
+    fn anchored_jobs_take_as_long_as_published() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for (id, mean_ns) in [("bert-infer", 4_050_000), ("llama-2-7b-infer", 1_963_886_000)] {
+            let recorded = crate::profile::load(folder, "h200", id).unwrap().program;
+            let there = extrapolate(&recorded, &machine("h200"), &machine("a100")).unwrap();
+            assert!(there.unprofiled_mean_ns.abs_diff(mean_ns) < 1000, "{id}: {}", there.unprofiled_mean_ns);
+        }
+    }
+}
