@@ -61,6 +61,8 @@ struct Experiment {
     default: bool,
     expected_minutes: f64,
     systems: Vec<String>,
+    #[serde(default)]
+    alone: Vec<String>,
     inference: Vec<String>,
     training: Vec<String>,
     loads: Vec<f64>,
@@ -118,6 +120,8 @@ pub fn all(root: &Path, prices: &Prices) -> Result<Vec<Cost>> {
 
 fn one(root: &Path, path: &Path, prices: &Prices) -> Result<Cost> {
     let e: Experiment = toml::from_str(&bounded::text(path, bounded::DEFINITION)?)?;
+    // Beside the pairs, a server has a cell alone without sharing, and one under each of these.
+    let alone = 1.0 + e.alone.len() as f64;
     let shared = e.systems.iter().filter(|system| *system != "no-sharing").count() as f64;
     let (seeds, trainings) = (e.seeds.len() as f64, e.training.len() as f64);
     let (mut cells, mut seconds) = (0.0, 0.0);
@@ -135,8 +139,9 @@ fn one(root: &Path, path: &Path, prices: &Prices) -> Result<Cost> {
         // A closed loop needs no more than 10,000 requests.
         add(seeds, requests.clamp(fewest, fewest.max(10_000.0)) * mean_s);
         for load in &e.loads {
-            let span = least.max((fewest + 1.0) * mean_s / load);
-            add(seeds * (1.0 + trainings * shared), span);
+            // A fiftieth more than asked for, as the plan has it.
+            let span = least.max((fewest + (fewest / 50.0).ceil()) * mean_s / load);
+            add(seeds * (alone + trainings * shared), span);
         }
     }
     let gpu_hours = (seconds + cells * prices.estimate.setup_seconds_per_cell) / 3600.0;
@@ -198,8 +203,8 @@ mod tests {
             price: vec![price],
         };
         let costs = all(root.path(), &prices).unwrap();
-        // Training 300 s; s: 150 requests of 2 s, and three cells of 101 requests each 4 s; the other three of 300 s.
-        let seconds = 300.0 + 150.0 * 2.0 + 3.0 * 404.0 + 3.0 * 300.0;
+        // Training 300 s; s: 150 requests of 2 s, and three cells of 102 requests each 4 s; the other three of 300 s.
+        let seconds = 300.0 + 150.0 * 2.0 + 3.0 * 408.0 + 3.0 * 300.0;
         assert_eq!((costs[0].cells, costs[0].simulator_minutes), (9, 1.5));
         assert_eq!(costs[0].gpu_span_hours, hundredths(seconds / 3600.0));
         assert_eq!(costs[0].gpu_hours, hundredths((seconds + 540.0) / 3600.0));
