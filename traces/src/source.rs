@@ -155,7 +155,7 @@ fn maf2_full(trace: Trace) -> Result<Loaded> {
         );
     }
     Ok(Loaded {
-        label: format!("MAF2, day {from}"),
+        label: format!("MAF2 days {from}-{to}"),
         identity: format!(
             "source=maf2-full\nrule=upstream, days [{from}, {to})\n{}",
             data_lines(report.bytes, report.fnv1a64)

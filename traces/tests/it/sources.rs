@@ -120,7 +120,7 @@ fn maf2_full() {
     let list = arrivals(&file.source(), &target).unwrap();
     assert_eq!(list.times_ns, [50_000_000, 50_000_000, 500_000_000]);
     assert_eq!(list.span_ns, 500_000_000);
-    assert_eq!(list.label, "MAF2, day 3");
+    assert_eq!(list.label, "MAF2 days 3-4");
     assert_eq!(
         list.note,
         "MAF2: 8 rows of 2 functions in 2 apps: 8 kept, 0 left out (running when the trace began), 1 exact repeat; most \
