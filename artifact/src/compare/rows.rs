@@ -67,6 +67,8 @@ pub struct Compared {
     /// Names of the cell's inputs that are not the same.
     pub inputs: Vec<String>,
     pub requests: (u64, u64),
+    /// On either side: end-to-end times then grow with the span, and an interval says little.
+    pub overloaded: bool,
     pub numbers: Vec<Number>,
 }
 
@@ -93,6 +95,7 @@ fn one(a: &Side, b: &Side, cell: &Identity, rate_tolerance: f64) -> Compared {
         reason: String::new(),
         inputs: Vec::new(),
         requests: (0, 0),
+        overloaded: false,
         numbers: Vec::new(),
     };
     let (row_a, row_b) = match (row_a, row_b) {
@@ -141,6 +144,7 @@ fn compare(compared: &mut Compared, a: (Inputs, Record), b: (Inputs, Record), ra
     let paced = matches!(compared.cell.kind.as_str(), "pair" | "solo-paced");
     let of = |record: &Record| Measures::of(String::new(), record, paced);
     let measures = (of(&a), of(&b));
+    compared.overloaded = [&measures.0, &measures.1].iter().any(|m| m.overloaded == Some(true));
     // The label of the arrivals is no number.
     let same = a.requests == b.requests
         && a.best_effort == b.best_effort
