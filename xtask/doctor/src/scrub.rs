@@ -108,7 +108,7 @@ fn is_of_word(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// `/work/b` is no part of `/work/b3`, nor of `/work/b-old`.
+/// `/srv/tally` is no part of `/srv/tally2`, nor of `/srv/tally-old`.
 fn is_of_name(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_alphanumeric() || "_-.".contains(c))
 }
