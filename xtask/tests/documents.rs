@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The documents, and whether there must be one.
-const DOCUMENTS: [(&str, bool); 2] = [("README.md", true), ("ARTIFACT.md", false)];
+const DOCUMENTS: [(&str, bool); 2] = [("README.md", true), ("ARTIFACT.md", true)];
 
 const NOT_RUN: &str = "<!-- not run:";
 
