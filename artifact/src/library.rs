@@ -88,8 +88,14 @@ fn fake_program(id: &str) -> Program {
         dram_bytes: None,
         sm_permille: None,
     };
-    let segment =
-        Segment { name: "all".to_owned(), repeat: 1, graph: true, launches: vec![launch], host_tail_ns: 0 };
+    let segment = Segment {
+        name: "all".to_owned(),
+        repeat: 1,
+        graph: true,
+        launches: vec![launch],
+        unprofiled_median_ns: None,
+        host_tail_ns: 0,
+    };
     Program {
         id: id.to_owned(),
         segments: vec![segment],

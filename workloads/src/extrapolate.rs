@@ -29,6 +29,8 @@ pub fn extrapolate(program: &Program, from: &Machine, to: &Machine) -> Result<Pr
     let mut program = program.clone();
     let before: u64 = busy(&program);
     for segment in &mut program.segments {
+        // Known of the recording machine only.
+        segment.unprofiled_median_ns = None;
         for launch in &mut segment.launches {
             let name = program.names.get(launch.name as usize).map_or("", String::as_str);
             let factor = factor(launch, name, (from, &here), (to, &there));

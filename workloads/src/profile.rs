@@ -41,6 +41,7 @@ pub struct Unprofiled {
 
 #[derive(Deserialize)]
 struct WireSegment {
+    unprofiled: Option<Unprofiled>,
     repeats: u32,
     launches: usize,
     tail_ns: u64,
@@ -186,6 +187,7 @@ fn program(bytes: Vec<u8>, wire: &Wire, id: &str) -> Result<Program> {
                 repeat: known.repeats,
                 graph: false,
                 launches: Vec::new(),
+                unprofiled_median_ns: known.unprofiled.map(|u| u.median_ns),
                 host_tail_ns: scaled(known.tail_ns, known.host_scale),
             });
         }

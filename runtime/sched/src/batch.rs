@@ -8,7 +8,8 @@
 /// Launches per batch in the port.
 pub const BATCH: u32 = 20;
 
-/// The count that all best-effort clients share.
+/// The count that all best-effort clients share. With several clients the port waits for the stream of the last launch
+/// only; here all twenty have to end, which is the same for one client.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     launched: u32,

@@ -92,6 +92,8 @@ pub struct Client {
     pub completed: u64,
     /// The next segment is the first of an iteration.
     pub fresh: bool,
+    /// An iteration was finished before the one at hand.
+    pub finished_one: bool,
 }
 
 /// What the end of a segment means.
@@ -120,6 +122,7 @@ impl Client {
             hook,
             completed: 0,
             fresh: true,
+            finished_one: false,
         }
     }
 
@@ -266,6 +269,7 @@ impl Client {
         }
         self.part = 0;
         self.fresh = true;
+        self.finished_one = true;
         Next::Iteration(end)
     }
 
@@ -295,8 +299,23 @@ impl Client {
         self.step().kind != Kind::Kernel
     }
 
-    /// Share of the unfinished iteration whose launches have completed.
-    pub fn partial(&self) -> f64 {
-        if self.fresh { 0.0 } else { self.completed as f64 / self.program.launches as f64 }
+    /// Host time of the first kernel of the segment at hand; `None` if it only copies.
+    pub fn first_kernel(&self) -> Option<Ns> {
+        self.steps().iter().find(|s| s.kind == Kind::Kernel).map(|s| self.begin + s.host_ns)
+    }
+
+    /// How far the iteration at hand has come at `now`: launches completed, and then its pause on the host.
+    pub fn partial(&self, now: Ns) -> f64 {
+        let tails: Ns = self.program.parts.iter().map(|p| p.tail_ns * Ns::from(p.repeat)).sum();
+        let pause = tails as f64 / (self.program.busy_ns + tails).max(1) as f64;
+        match self.phase {
+            Phase::Host(_) if self.fresh && !self.finished_one => 0.0,
+            Phase::Host(next) if self.fresh => {
+                let last = self.program.parts.last().map_or(0, |p| p.tail_ns).max(1);
+                let left = next.saturating_sub(now).min(last) as f64 / last as f64;
+                1.0 - pause * left
+            }
+            _ => self.completed as f64 / self.program.launches as f64 * (1.0 - pause),
+        }
     }
 }

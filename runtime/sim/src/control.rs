@@ -22,6 +22,8 @@ pub enum Timer {
     Sample,
     /// A stop flag becomes visible on the device.
     Halt(usize),
+    /// The high-priority job launches the first kernel of a segment.
+    HighLaunch,
 }
 
 /// What the world has to do for a best-effort client.
@@ -209,7 +211,7 @@ impl Control {
                 }
                 orders.push(Order::At(now + tgs::SAMPLE_NS, Timer::Sample));
             }
-            Timer::Halt(_) => {}
+            Timer::Halt(_) | Timer::HighLaunch => {}
         }
     }
 

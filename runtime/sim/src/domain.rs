@@ -19,8 +19,9 @@ use arrayvec::ArrayVec;
 const FULL_RATE: u64 = TICKS_PER_NS << RATE_SHIFT;
 const RATE_SHIFT: u32 = 10;
 
-/// Clients of one domain at most.
-pub const SLOTS: usize = 16;
+/// Clients of one domain at most: each may have blocks of its own phase on a multiprocessor, and room for them costs time
+/// at every event.
+pub const SLOTS: usize = 5;
 
 const BYTES_PER_MS_AT_1_TB_S: u64 = 1_000_000_000;
 
@@ -308,7 +309,8 @@ impl Domain {
     fn place(&mut self) {
         for run in self.runs.iter_mut().filter(|r| r.places()) {
             let end = run.virtual_now + run.kernel.block;
-            let placed = self.sms.place(run.slot, &run.kernel, run.pending, end);
+            let wanted = run.pending.min(run.kernel.most - run.resident);
+            let placed = self.sms.place(run.slot, &run.kernel, wanted, end);
             run.pending -= placed;
             run.resident += placed;
             self.counters.blocks_placed += placed;

@@ -118,7 +118,8 @@ impl Exact {
             })
             .collect();
         let total = rooms.iter().map(|&r| u64::from(r)).sum();
-        let most = run.pending.min(clustered(total, run.kernel.cluster, gpcs));
+        let room = run.kernel.most - run.blocks.len() as u64;
+        let most = run.pending.min(room).min(clustered(total, run.kernel.cluster, gpcs));
         let end = run.virtual_now + run.kernel.block;
         let mut order: Vec<usize> = (0..free.len()).collect();
         order.sort_by(|&i, &j| {

@@ -86,8 +86,8 @@ impl Forms {
         let original = Kernel::original(form, duration, 0);
         match config {
             Config::Original => launch + original.duration_alone(self.sms, self.gpcs),
-            Config::Persistent { workers_per_sm } => {
-                launch + self.persistent(original, workers_per_sm).duration_alone(self.sms, self.gpcs)
+            Config::Persistent { workers } => {
+                launch + self.persistent(original, workers).duration_alone(self.sms, self.gpcs)
             }
             Config::Sliced { slices } => sched::tally::slices(form.blocks, slices)
                 .map(|blocks| launch + Kernel { blocks, ..original }.duration_alone(self.sms, self.gpcs))
@@ -95,13 +95,16 @@ impl Forms {
         }
     }
 
-    /// Persistent workers: fewer residents than usual run faster each, until the multiprocessor is no longer saturated.
-    fn persistent(&self, mut kernel: Kernel, workers_per_sm: u32) -> Kernel {
-        let usual = u64::from(kernel.most_per_sm);
-        let residents = u64::from(workers_per_sm).min(usual);
+    /// Persistent workers: fewer residents than the original has run faster each, until the multiprocessor is no longer
+    /// saturated.
+    fn persistent(&self, mut kernel: Kernel, workers: u64) -> Kernel {
+        let sms = u64::from(self.sms);
+        let usual = u64::from(kernel.most_per_sm).min(kernel.blocks.div_ceil(sms)).max(1);
+        let residents = workers.div_ceil(sms).min(usual);
         let saturated = (usual * self.saturation_permille).div_ceil(1000).max(1);
         kernel.block = kernel.block * residents.max(saturated) / usual + self.gated_block_ns * TICKS_PER_NS;
         kernel.most_per_sm = residents as u32;
+        kernel.most = workers;
         kernel
     }
 
@@ -123,7 +126,7 @@ impl Forms {
         }
         let config = self.pending[slot];
         let kernel = match config {
-            Config::Persistent { workers_per_sm } => self.persistent(original, workers_per_sm),
+            Config::Persistent { workers } => self.persistent(original, workers),
             _ if self.gated && cuttable => {
                 Kernel { block: original.block + self.gated_block_ns * TICKS_PER_NS, ..original }
             }
@@ -163,5 +166,28 @@ impl Forms {
                 (Kernel { blocks: current.left, ..kernel }, finished * self.skip_ns_per_1000 / 1000)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prepared::Prepared;
+    use crate::testing::{h200, kernel, program};
+
+    /// A grid that leaves most of a multiprocessor empty gets no faster by having fewer workers.
+    #[test]
+    fn workers_do_not_speed_up_a_small_grid() {
+        let machine = h200();
+        let small = kernel(240, 64, 97_800);
+        let prepared = Prepared::new(&program(false, vec![small]), &machine, 1).unwrap();
+        let original = Kernel::original(&prepared.steps[0].form, 97_800, 0);
+        let forms = Forms::new(&System::parse("tally").unwrap(), &machine, &[], 0);
+        let alone = |k: Kernel| k.duration_alone(machine.sms, machine.gpcs);
+        for workers in [132, 264, 396] {
+            assert!(alone(forms.persistent(original, workers)) >= alone(original), "{workers}");
+        }
+        // 24 workers take ten rounds.
+        assert!(alone(forms.persistent(original, 24)) >= 5 * alone(original));
     }
 }

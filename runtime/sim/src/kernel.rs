@@ -22,6 +22,8 @@ pub struct Kernel {
     pub cluster: u32,
     /// Blocks on one multiprocessor at most: the form's own limit, or fewer persistent workers.
     pub most_per_sm: u32,
+    /// Blocks on the device at most: persistent workers; `u64::MAX` for no limit of its own.
+    pub most: u64,
     /// Higher is placed first.
     pub priority: i8,
 }
@@ -38,13 +40,14 @@ impl Kernel {
             block,
             cluster: form.cluster,
             most_per_sm: form.per_sm,
+            most: u64::MAX,
             priority,
         }
     }
 
     /// Blocks on the device when alone.
     pub fn capacity(&self, sms: u32, gpcs: u32) -> u64 {
-        clustered(u64::from(self.most_per_sm) * u64::from(sms), self.cluster, gpcs)
+        clustered(u64::from(self.most_per_sm) * u64::from(sms), self.cluster, gpcs).min(self.most)
     }
 
     /// How long it takes with the device for itself from start to end, ns.

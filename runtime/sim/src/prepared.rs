@@ -12,8 +12,12 @@ use rand_pcg::Pcg64Mcg;
 pub const TICKS_PER_NS: u64 = 64;
 
 /// Realisations of a program's durations that an iteration picks from. Drawing each launch anew would cost more than
-/// the whole rest of an undisturbed iteration and change nothing: an iteration sums hundreds of independent draws.
+/// the whole rest of an undisturbed iteration. Launches are drawn independently, so that an iteration varies less than it
+/// did when recorded: slow changes that all launches share, of clocks say, are not in the quantiles of a launch.
 pub const REALISATIONS: usize = 16;
+
+/// A job counts as bound by its host when the device idles for more than one in so many of its time.
+const HOST_BOUND: Ns = 20;
 
 /// One millionth of a multiprocessor, the unit of [`Form::sm_demand`].
 pub const MICRO_SM: u64 = 1_000_000;
@@ -73,6 +77,8 @@ pub struct Prepared {
     pub medians: Vec<Ns>,
     /// Launches of one iteration, repeats counted.
     pub launches: u64,
+    /// Time from the first host action to the end on the device of all segments, alone, ns.
+    pub busy_ns: Ns,
 }
 
 impl Prepared {
@@ -103,48 +109,90 @@ impl Prepared {
         }
         let launches = || program.segments.iter().flat_map(|s: &Segment| &s.launches);
         let medians = launches().map(|l| Ns::from(l.duration_ns[MEDIAN])).collect();
-        let mut prepared =
-            Prepared { parts, steps, durations: Vec::new(), medians, launches: program.launches() };
-        prepared.explain_the_rest(program, machine);
         let mut rng = Pcg64Mcg::new(u128::from(seed) << 64 | 0xcafe_f00d_d15e_a5e5);
-        prepared.durations = (0..REALISATIONS)
+        let durations: Vec<Vec<u32>> = (0..REALISATIONS)
             .map(|_| launches().map(|l| quantile(l, rng.random_range(0..=1000))).collect())
             .collect();
+        let launches = program.launches();
+        let mut prepared = Prepared { parts, steps, durations, medians, launches, busy_ns: 0 };
+        prepared.calibrate(program, machine);
         Ok(prepared)
     }
 
-    /// Spreads what the model leaves unexplained of the unprofiled median over the host's share of each segment, so that
-    /// the job alone takes as long as it did when measured.
-    fn explain_the_rest(&mut self, program: &Program, machine: &Machine) {
-        let once = |part: &Part| alone(part, &self.steps, |i| self.medians[i], machine) + part.tail_ns;
-        let modelled: Ns = self.parts.iter().map(|part| once(part) * Ns::from(part.repeat)).sum();
-        let runs: Ns = self.parts.iter().map(|p| Ns::from(p.repeat)).sum();
-        let rest = program.unprofiled_median_ns.saturating_sub(modelled) / runs.max(1);
-        for part in &mut self.parts {
-            part.tail_ns += rest;
+    /// Makes the job alone take as long as it did when measured without a profiler. What the model leaves unexplained is
+    /// the host's. Of a host-bound job its calls are stretched as far as needed, which keeps the pauses where they were
+    /// recorded; the remainder, and that of a job bound by the device, is added after the segment.
+    fn calibrate(&mut self, program: &Program, machine: &Machine) {
+        let count = self.durations.len() as u64;
+        let mean = |i: usize| self.durations.iter().map(|d| Ns::from(d[i])).sum::<Ns>() / count;
+        let means: Vec<Ns> = (0..self.steps.len()).map(mean).collect();
+        let whole: Ns = program.unprofiled_median_ns;
+        let single = program.segments.len() == 1;
+        let mut explained = 0;
+        for (part, segment) in self.parts.iter_mut().zip(&program.segments) {
+            let repeat = Ns::from(part.repeat.max(1));
+            let target = if single { Some(whole / repeat) } else { segment.unprofiled_median_ns };
+            if let Some(target) = target {
+                let steps = &mut self.steps[part.first..part.first + part.len];
+                let wanted = target.saturating_sub(part.tail_ns);
+                let rest = wanted.saturating_sub(alone(steps, &means[part.first..], machine));
+                if rest > target / HOST_BOUND {
+                    stretch_host(steps, &means[part.first..], wanted, machine);
+                }
+                part.tail_ns += wanted.saturating_sub(alone(steps, &means[part.first..], machine));
+            }
+            let steps = &self.steps[part.first..part.first + part.len];
+            explained += (alone(steps, &means[part.first..], machine) + part.tail_ns) * repeat;
+        }
+        self.busy_ns = explained - self.parts.iter().map(|p| p.tail_ns * Ns::from(p.repeat)).sum::<Ns>();
+        // What lies between the segments is known as a whole only. Where the segments are known it belongs to the first,
+        // which begins the request; else every run of every segment has its share.
+        let rest = whole.saturating_sub(explained);
+        let known = program.segments.iter().all(|s| s.unprofiled_median_ns.is_some());
+        let runs = if known { 1 } else { self.parts.iter().map(|p| Ns::from(p.repeat)).sum() };
+        for part in self.parts.iter_mut().take(if known { 1 } else { usize::MAX }) {
+            part.tail_ns += rest / runs.max(1);
         }
     }
 }
 
-/// Duration of one run of `part` alone on the device, from its first host action to the host seeing its end, ns.
-fn alone(part: &Part, steps: &[Step], duration: impl Fn(usize) -> Ns, machine: &Machine) -> Ns {
+/// Stretches the host's times by up to four until one run takes `wanted`; a graph has but one call to stretch.
+fn stretch_host(steps: &mut [Step], durations: &[Ns], wanted: Ns, machine: &Machine) {
+    let recorded: Vec<Ns> = steps.iter().map(|s| s.host_ns).collect();
+    let apply = |steps: &mut [Step], permille: Ns| {
+        for (step, ns) in steps.iter_mut().zip(&recorded) {
+            step.host_ns = ns * permille / 1000;
+        }
+    };
+    let (mut fits, mut beyond) = (1000, 4000);
+    while beyond - fits > 1 {
+        let middle = (fits + beyond) / 2;
+        apply(steps, middle);
+        if alone(steps, durations, machine) <= wanted {
+            fits = middle;
+        } else {
+            beyond = middle;
+        }
+    }
+    apply(steps, fits);
+}
+
+/// Duration of one run of a segment alone on the device, from its first host action to the host seeing its end, ns.
+fn alone(steps: &[Step], durations: &[Ns], machine: &Machine) -> Ns {
     let latency = machine.rules.launch_latency_ns.value as Ns;
     let mut end = 0;
-    for (offset, step) in steps[part.first..part.first + part.len].iter().enumerate() {
+    for (k, (step, duration)) in steps.iter().zip(durations).enumerate() {
         let issued = step.host_ns + latency;
-        let ready = if offset == 0 { issued } else { issued.max(end + step.gap_ns) };
-        end = ready + duration(part.first + offset);
+        end = if k == 0 { issued } else { issued.max(end + step.gap_ns) } + duration;
     }
     end + machine.rules.sync_latency_ns.value as Ns
 }
 
-/// How many of `blocks` places, spread evenly over the GPCs, clusters can use.
+/// How many of `blocks` places, spread evenly over the GPCs, clusters can use. Multiprocessors come in pairs, so that
+/// clusters of two lose nothing; larger ones have to fit into a GPC as it is.
 pub fn clustered(blocks: u64, cluster: u32, gpcs: u32) -> u64 {
-    if cluster <= 1 {
-        return blocks;
-    }
-    let (cluster, gpcs) = (u64::from(cluster), u64::from(gpcs));
-    blocks / gpcs / cluster * cluster * gpcs
+    let (cluster, gpcs) = (u64::from(cluster.max(1)), u64::from(gpcs));
+    if cluster <= 2 { blocks / cluster * cluster } else { blocks / gpcs / cluster * cluster * gpcs }
 }
 
 /// Piecewise linear between the recorded quantiles.

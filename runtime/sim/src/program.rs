@@ -59,6 +59,8 @@ pub struct Segment {
     /// Launched by one host call (a CUDA graph) instead of one call per launch.
     pub graph: bool,
     pub launches: Vec<Launch>,
+    /// Median duration of one run of the segment measured without a profiler, ns; `None` if only the whole was measured.
+    pub unprofiled_median_ns: Option<u64>,
     /// Host time between the end of the segment on the device and the next host action, ns.
     pub host_tail_ns: u64,
 }

@@ -23,8 +23,8 @@ pub struct Scenario<'a> {
     pub system: &'a System,
     pub high: Option<(&'a Program, Traffic<'a>)>,
     pub best_effort: Vec<&'a Program>,
-    /// The cell ends here; a request in flight is finished first. For [`Traffic::ClosedLoop`] the cell ends with the
-    /// last request if that is earlier.
+    /// The cell ends here; a request in flight is finished first. A server alone in a [`Traffic::ClosedLoop`] ends the cell
+    /// with its last request if that is earlier.
     pub span_ns: Ns,
     /// Seeds the drawn kernel durations.
     pub seed: u64,
@@ -46,7 +46,8 @@ pub struct Request {
 pub struct Progress {
     /// Finished iterations.
     pub iterations: u64,
-    /// Share of the unfinished iteration whose launches have completed, so that short cells are not quantised.
+    /// How far the unfinished iteration has come, by completed launches and then by the host's pause, so that short cells
+    /// are not quantised.
     pub partial: f64,
     /// Time over which they were counted, ns.
     pub elapsed_ns: Ns,
@@ -62,6 +63,7 @@ impl Progress {
 /// Counters that tests and reports read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
+    /// Kernels that met the device one by one; those of an undisturbed job are not counted.
     pub launches: u64,
     /// Blocks placed on a multiprocessor, over all kernels.
     pub blocks_placed: u64,
@@ -69,7 +71,7 @@ pub struct Counters {
     pub blocks_done: u64,
     /// Device events handled; the simulator's cost grows with these.
     pub events: u64,
-    /// Context switches (time-slicing) or preemptions (Tally's retreats and withheld slices).
+    /// Context switches (contexts), or retreats that a policy asked for (a domain).
     pub switches: u64,
 }
 

@@ -23,8 +23,9 @@ pub struct Group {
     pub end: Ticks,
 }
 
-/// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together.
-pub const GROUPS: usize = 4;
+/// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together. As many as there
+/// are clients, so that a new one always finds room.
+pub const GROUPS: usize = crate::domain::SLOTS;
 
 /// Multiprocessors in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,7 +36,14 @@ pub fn program(graph: bool, launches: Vec<Launch>) -> Program {
     let busy: u64 = launches.iter().map(|l| u64::from(l.duration_ns[0] + l.gap_ns)).sum();
     Program {
         id: "test".into(),
-        segments: vec![Segment { name: "s".into(), repeat: 1, graph, launches, host_tail_ns: 0 }],
+        segments: vec![Segment {
+            name: "s".into(),
+            repeat: 1,
+            graph,
+            launches,
+            unprofiled_median_ns: None,
+            host_tail_ns: 0,
+        }],
         names: vec!["k".into()],
         unprofiled_median_ns: busy + 10_000,
         unprofiled_mean_ns: busy + 10_000,

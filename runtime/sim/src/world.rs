@@ -32,7 +32,9 @@ pub struct World<'a> {
     early_yield: Ns,
     /// What is left of a slot's interrupted kernel.
     rest: Vec<Option<Kernel>>,
-    /// The stop flag of a slot is up.
+    /// A stop was asked for and is not over.
+    stopping: Vec<bool>,
+    /// The device sees the stop flag of a slot.
     flagged: Vec<bool>,
     iterations: Vec<u64>,
     orders: Vec<Order>,
@@ -89,6 +91,7 @@ impl<'a> World<'a> {
             flag_write: ns(&rules.flag_write_ns),
             early_yield: ns(&rules.early_yield_ns),
             rest: vec![None; slots],
+            stopping: vec![false; slots],
             flagged: vec![false; slots],
             iterations: vec![0; slots],
             orders: Vec::new(),
@@ -159,7 +162,11 @@ impl<'a> World<'a> {
     fn progress(&self, elapsed_ns: Ns) -> Vec<Progress> {
         let best_effort = self.clients.iter().enumerate().skip(self.high);
         best_effort
-            .map(|(slot, c)| Progress { iterations: self.iterations[slot], partial: c.partial(), elapsed_ns })
+            .map(|(slot, c)| Progress {
+                iterations: self.iterations[slot],
+                partial: c.partial(elapsed_ns),
+                elapsed_ns,
+            })
             .collect()
     }
 
@@ -191,7 +198,9 @@ impl<'a> World<'a> {
         let counters = self.device.counters_mut();
         counters.blocks_placed += blocks;
         counters.blocks_done += blocks;
-        let queued = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= limit);
+        // A pause that ends beyond the limit but soon is none.
+        let soon = limit.max(self.now + self.early_yield);
+        let queued = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= soon);
         self.device.set_queued(slot, queued, self.now);
     }
 
@@ -204,7 +213,7 @@ impl<'a> World<'a> {
                 let client = slot - self.high;
                 self.control.completed(client, now, &mut self.orders);
                 if self.control.drained(client) {
-                    self.flagged[slot] = false;
+                    self.lower_flag(slot);
                 }
                 self.obey();
             }
@@ -226,15 +235,21 @@ impl<'a> World<'a> {
 
     fn begin_segment(&mut self, slot: usize) {
         let now = self.now;
+        if self.clients[slot].fresh && self.clients[slot].finished_one {
+            self.iterations[slot] += 1;
+        }
         if slot < self.high {
             if self.clients[slot].fresh {
                 self.server.as_mut().expect("slot 0 serves").begin(now);
             }
-            let blocks = self.clients[slot].segment().blocks;
-            self.control.high_launch(blocks, now, &mut self.orders);
         }
         self.clients[slot].begin_segment(now);
-        self.obey();
+        if slot < self.high
+            && let Some(at) = self.clients[slot].first_kernel()
+        {
+            // Copies before it do not count as work of the high-priority job.
+            self.timers.push((at, Timer::HighLaunch));
+        }
     }
 
     /// The host of a hooked client comes to its next launch.
@@ -309,10 +324,29 @@ impl<'a> World<'a> {
         self.stop_next(slot);
     }
 
-    /// With its flag up, a launch that comes next exits at once and is kept for later.
+    /// The device sees the flag: what is on it stops at its next block, what comes next does not begin.
+    fn raise_flag(&mut self, slot: usize) {
+        if !self.stopping[slot] {
+            return;
+        }
+        self.flagged[slot] = true;
+        if self.clients[slot].phase == Phase::OnDevice && self.cuttable(slot) {
+            self.device.halt(slot, self.now, &mut self.done);
+            self.react();
+        } else {
+            self.stop_next(slot);
+        }
+    }
+
+    fn lower_flag(&mut self, slot: usize) {
+        self.stopping[slot] = false;
+        self.flagged[slot] = false;
+    }
+
+    /// With its flag up, a launch that comes next exits at once and is kept for later, if it looks at the flag.
     fn stop_next(&mut self, slot: usize) {
         let waiting = matches!(self.clients[slot].phase, Phase::Ready(_));
-        if self.flagged[slot] && waiting && !self.clients[slot].copies() {
+        if self.flagged[slot] && waiting && !self.clients[slot].copies() && self.cuttable(slot) {
             let kernel = self.rest[slot].take().unwrap_or_else(|| self.first_form(slot));
             self.stopped(slot, kernel.blocks);
         }
@@ -342,25 +376,23 @@ impl<'a> World<'a> {
         let next = self.clients[slot].segment_done(now);
         self.clients[slot].phase = match next {
             Next::Segment(at) => Phase::Host(at),
-            Next::Iteration(at) => {
-                self.iterations[slot] += 1;
-                match &mut self.server {
-                    Some(server) if slot < self.high => server.end(at).map_or(Phase::Finished, Phase::Host),
-                    _ => Phase::Host(at),
-                }
-            }
+            Next::Iteration(at) => match &mut self.server {
+                Some(server) if slot < self.high => server.end(at).map_or(Phase::Finished, Phase::Host),
+                _ => Phase::Host(at),
+            },
         };
         self.obey();
     }
 
     fn timer(&mut self, timer: Timer) {
-        if let Timer::Halt(client) = timer {
-            let slot = client + self.high;
-            if self.flagged[slot] && self.clients[slot].phase == Phase::OnDevice {
-                self.device.halt(slot, self.now, &mut self.done);
-                self.react();
+        match timer {
+            Timer::Halt(client) => return self.raise_flag(client + self.high),
+            Timer::HighLaunch => {
+                let blocks = self.clients[0].segment().blocks;
+                self.control.high_launch(blocks, self.now, &mut self.orders);
+                return self.obey();
             }
-            return;
+            _ => {}
         }
         let (clients, high) = (&self.clients, self.high);
         let blocks = |client: usize| clients[client + high].hooked_step().map_or(0, |s| s.form.blocks);
@@ -396,7 +428,7 @@ impl<'a> World<'a> {
             }
             Order::Continue { client } => {
                 let slot = client + self.high;
-                self.flagged[slot] = false;
+                self.lower_flag(slot);
                 let (kernel, extra) = self.forms.next(slot);
                 self.rest[slot] = Some(kernel);
                 self.clients[slot].phase = Phase::Ready(now + self.launch_latency + extra);
@@ -405,11 +437,8 @@ impl<'a> World<'a> {
             Order::Retreat { client } => {
                 let slot = client + self.high;
                 self.device.counters_mut().switches += 1;
-                if matches!(self.control, Control::Tally { .. }) || self.cuttable(slot) {
-                    self.flagged[slot] = true;
-                    self.timers.push((now + self.flag_write, Timer::Halt(client)));
-                    self.stop_next(slot);
-                }
+                self.stopping[slot] = true;
+                self.timers.push((now + self.flag_write, Timer::Halt(client)));
             }
             Order::Close { client } => self.launch_done(client + self.high),
         }
@@ -420,11 +449,9 @@ impl<'a> World<'a> {
         self.device.set_queued(slot, soon, self.now);
     }
 
-    /// What is on the device, or comes next, can be stopped between its blocks.
+    /// The launch that is on the device or comes next can be stopped between its blocks; Tally's forms always can.
     fn cuttable(&self, slot: usize) -> bool {
-        let client = &self.clients[slot];
-        matches!(client.phase, Phase::Ready(_))
-            || (client.phase == Phase::OnDevice && client.step().form.cuttable)
+        matches!(self.control, Control::Tally { .. }) || self.clients[slot].step().form.cuttable
     }
 }
 

@@ -8,9 +8,9 @@ use crate::Ns;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Config {
     Original,
-    /// Persistent workers that fetch block after block until told to retreat.
+    /// So many workers on the device that fetch block after block until told to retreat.
     Persistent {
-        workers_per_sm: u32,
+        workers: u64,
     },
     /// Launches of consecutive parts of the grid.
     Sliced {
@@ -57,13 +57,18 @@ pub fn candidates(shape: Shape, limits: Limits) -> Vec<Config> {
     let most = (1..).take_while(|&w| fits(w)).last().unwrap_or(0);
     let mut out = Vec::new();
     for w in (1..=most).rev() {
-        out.push(Config::Persistent { workers_per_sm: w });
-        let slices = shape.blocks.div_ceil(u64::from(w) * sms) as u32;
-        if slices > 1 {
-            out.push(Config::Sliced { slices });
+        let workers = u64::from(w) * sms;
+        out.push(Config::Persistent { workers });
+        if shape.blocks.div_ceil(workers) > 1 {
+            out.push(equal_slices(shape.blocks, shape.blocks.div_ceil(workers)));
         }
     }
     out
+}
+
+/// Slices of equal size, as many as it takes: the last of the wished ones can be empty and is left out.
+fn equal_slices(blocks: u64, wished: u64) -> Config {
+    Config::Sliced { slices: blocks.div_ceil(blocks.div_ceil(wished)) as u32 }
 }
 
 /// Sizes, in blocks, of the slices that a grid is cut into; the last one may be smaller.
@@ -73,13 +78,10 @@ pub fn slices(blocks: u64, slices: u32) -> impl Iterator<Item = u64> {
 }
 
 /// Time after which the device is free once a stop was asked for, as upstream estimates it, ns.
-fn turnaround(config: Config, duration: Ns, shape: Shape, limits: Limits) -> f64 {
+fn turnaround(config: Config, duration: Ns, shape: Shape) -> f64 {
     match config {
         Config::Original => duration as f64,
-        Config::Persistent { workers_per_sm } => {
-            let workers = u64::from(workers_per_sm) * shape.blocks.min(u64::from(limits.sms));
-            duration as f64 / shape.blocks.div_ceil(workers) as f64 / 2.0
-        }
+        Config::Persistent { workers } => duration as f64 / shape.blocks.div_ceil(workers) as f64 / 2.0,
         Config::Sliced { slices } => duration as f64 / f64::from(slices),
     }
 }
@@ -101,7 +103,7 @@ pub fn choose(shape: Shape, limits: Limits, mut measure: impl FnMut(Config) -> N
     for bar in BARS {
         let bar = if short { SHORT_KERNEL_SPEED } else { bar };
         for &(form, duration) in &measured {
-            if speed(duration) >= bar && turnaround(form, duration, shape, limits) <= threshold {
+            if speed(duration) >= bar && turnaround(form, duration, shape) <= threshold {
                 return form;
             }
         }
@@ -127,13 +129,12 @@ fn restrict(shape: Shape, limits: Limits, original: Ns, measured: &[(Config, Ns)
     let sms = u64::from(limits.sms);
     if speed(persistent) >= speed(sliced) {
         let (form, duration) = persistent.expect("a speed above zero was measured");
-        let share = threshold / turnaround(form, duration, shape, limits);
+        let share = threshold / turnaround(form, duration, shape);
         let workers = ((share * shape.blocks.min(sms) as f64) as u64).max(MIN_WORKERS);
         if workers >= shape.blocks {
             return Config::Original;
         }
-        // Fewer workers than multiprocessors cannot be expressed per multiprocessor; one each is the nearest form.
-        return Config::Persistent { workers_per_sm: workers.div_ceil(sms).max(1) as u32 };
+        return Config::Persistent { workers };
     }
     let largest = measured.iter().filter_map(|&(c, _)| match c {
         Config::Sliced { slices } => Some(u64::from(slices)),
@@ -141,7 +142,7 @@ fn restrict(shape: Shape, limits: Limits, original: Ns, measured: &[(Config, Ns)
     });
     let wanted = ((1.3 * original as f64 / threshold).ceil() as u64).max(largest.max().unwrap_or(1));
     let slices = wanted.min(shape.blocks.div_ceil(MIN_WORKERS)).min(shape.blocks);
-    if slices <= 1 { Config::Original } else { Config::Sliced { slices: slices as u32 } }
+    if slices <= 1 { Config::Original } else { equal_slices(shape.blocks, slices) }
 }
 
 #[cfg(test)]
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn candidates_in_upstreams_order() {
         let shape = Shape { blocks: 250, threads: 512 };
-        let persistent = |w| Config::Persistent { workers_per_sm: w };
+        let persistent = |w: u64| Config::Persistent { workers: 100 * w };
         // Three workers of 512 threads fit; slices of 300 blocks would be the whole grid.
         assert_eq!(
             candidates(shape, LIMITS),
@@ -179,7 +180,7 @@ mod tests {
         let shape = Shape { blocks: 10_000, threads: 512 };
         // 1 ms in 34 batches of 3 workers each: 1 ms / 34 / 2 = 14.7 us, within 31.6 us.
         let choice = choose(shape, LIMITS, |c| if c == Config::Original { 1_000_000 } else { 1_050_000 });
-        assert_eq!(choice, Config::Persistent { workers_per_sm: 3 });
+        assert_eq!(choice, Config::Persistent { workers: 300 });
     }
 
     #[test]
@@ -188,7 +189,8 @@ mod tests {
         let long = 100_000_000;
         let choice =
             choose(shape, LIMITS, |c| if matches!(c, Config::Sliced { .. }) { 2 * long } else { long });
-        assert_eq!(choice, Config::Persistent { workers_per_sm: 1 });
+        // 31.6 us of a batch's 25 ms, times 100: below the floor of 24 workers.
+        assert_eq!(choice, Config::Persistent { workers: 24 });
         let choice =
             choose(shape, LIMITS, |c| if matches!(c, Config::Persistent { .. }) { 2 * long } else { long });
         // At most ceil(200 / 24) slices.

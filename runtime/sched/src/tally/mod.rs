@@ -200,7 +200,7 @@ mod tests {
     fn persistent_workers_retreat_and_are_launched_again() {
         let mut s = Scheduler::new(1, MIN_WAIT_NS, 0);
         assert_eq!(run(&mut s, Event::Queued { client: 0 }, 200_000), [LAUNCH]);
-        s.launched(0, Config::Persistent { workers_per_sm: 2 });
+        s.launched(0, Config::Persistent { workers: 264 });
         assert_eq!(run(&mut s, Event::HighLaunched, 210_000), [Op::Retreat { client: 0 }]);
         assert_eq!(run(&mut s, Event::Completed { client: 0 }, 220_000), []);
         assert_eq!(run(&mut s, Event::HighCompleted, 300_000), [Op::WakeAt(400_000)]);
@@ -243,7 +243,7 @@ mod tests {
     fn equal_priorities_are_served_strictly_in_order() {
         let mut s = Scheduler::new(2, 0, 0);
         assert_eq!(run(&mut s, Event::Queued { client: 1 }, 0), [Op::Launch { client: 1, original: false }]);
-        s.launched(1, Config::Persistent { workers_per_sm: 1 });
+        s.launched(1, Config::Persistent { workers: 132 });
         let ops = run(&mut s, Event::Queued { client: 0 }, 1);
         assert_eq!(ops, [Op::Retreat { client: 1 }, LAUNCH]);
     }
