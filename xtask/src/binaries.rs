@@ -1,12 +1,9 @@
 //! Builds and starts the binaries `artifact` and `figures`.
 
+use crate::child::status;
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use xshell::{Shell, cmd};
 
 /// The two binaries, built.
@@ -15,11 +12,9 @@ pub struct Binaries {
     folder: PathBuf,
 }
 
-/// The child that Ctrl-C is for; 0 while there is none.
-static CHILD: AtomicU32 = AtomicU32::new(0);
-
 impl Binaries {
-    /// Builds both; cargo's own output shows the progress.
+    /// Builds both; cargo's own output shows the progress. Where the sources are gone and both lie beside this binary,
+    /// as in the container image and in the Nix package, there is nothing to build.
     ///
     /// # Errors
     /// The build failed; the error carries its exit code.
@@ -27,14 +22,16 @@ impl Binaries {
         let sh = Shell::new().context("cannot start a shell in this folder")?;
         let this = std::env::current_exe().context("cannot find the folder of this binary")?;
         let folder = this.parent().context("this binary has no folder")?.to_path_buf();
-        forward_signals()?;
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        if installed(&manifest, &folder) {
+            return Ok(Ok(Binaries { sh, folder }));
+        }
         if !folder.join("artifact").exists() {
             eprintln!(
                 "building `artifact` and `figures`: about 5 minutes on 2 cores this first time, seconds later \
                  (nearly all of it is the Parquet library)"
             );
         }
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let build = cmd!(sh, "{cargo} build --manifest-path {manifest} --package artifact --package figures");
         match status(build.into())? {
@@ -49,6 +46,11 @@ impl Binaries {
         let path = self.folder.join(binary);
         status(cmd!(sh, "{path} {arguments...}").into())
     }
+}
+
+/// Whether the binaries in this folder came without the sources that they were built from.
+fn installed(manifest: &Path, folder: &Path) -> bool {
+    !manifest.exists() && folder.join("artifact").exists() && folder.join("figures").exists()
 }
 
 /// What the user typed after the verb.
@@ -78,33 +80,20 @@ pub fn draw(binaries: &Binaries, folder: &Path, ids: &[&str], partial: bool) -> 
     }
 }
 
-/// Waits for a command; its exit code, or 128 + signal as in a shell.
-fn status(mut command: Command) -> Result<u8> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
-    CHILD.store(child.id(), Ordering::SeqCst);
-    let status = child.wait().with_context(|| format!("cannot wait for {name}"))?;
-    CHILD.store(0, Ordering::SeqCst);
-    #[cfg(unix)]
-    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    #[cfg(not(unix))]
-    let signal: Option<i32> = None;
-    let code = status.code().or(signal.map(|s| 128 + s)).unwrap_or(1);
-    Ok(u8::try_from(code).unwrap_or(1))
-}
+#[cfg(test)]
+mod tests {
+    use super::installed;
+    use std::fs::write;
 
-/// Ctrl-C is the child's to answer: this process only passes it on and waits, so that the child's message and exit
-/// code come through. A terminal sends the signal to both, `kill` only to this one; a second one does no harm.
-fn forward_signals() -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot take over Ctrl-C")?;
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            let child = CHILD.load(Ordering::SeqCst);
-            if child == 0 {
-                std::process::exit(128 + signal);
-            }
-            let _ = Command::new("kill").args(["-s", &signal.to_string(), &child.to_string()]).status();
-        }
-    });
-    Ok(())
+    #[test]
+    fn binaries_without_their_sources_are_not_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        assert!(!installed(&path("Cargo.toml"), folder.path()));
+        write(path("artifact"), "").unwrap();
+        write(path("figures"), "").unwrap();
+        assert!(installed(&path("Cargo.toml"), folder.path()));
+        write(path("Cargo.toml"), "").unwrap();
+        assert!(!installed(&path("Cargo.toml"), folder.path()));
+    }
 }

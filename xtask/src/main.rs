@@ -5,6 +5,7 @@
 
 mod backend;
 mod binaries;
+mod child;
 mod figure;
 mod h200_check;
 mod reproduce;

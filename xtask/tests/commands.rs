@@ -27,9 +27,6 @@ impl Bench {
         let bench = Bench { folder: tempfile::tempdir().unwrap(), _turn: turn };
         fs::copy(env!("CARGO_BIN_EXE_xtask"), bench.path("xtask")).unwrap();
         fs::create_dir(bench.path("bin")).unwrap();
-        // The only thing that xtask itself starts beside its binaries.
-        let kill = ["/bin/kill", "/usr/bin/kill"].into_iter().find(|path| fs::exists(path).unwrap()).unwrap();
-        std::os::unix::fs::symlink(kill, bench.path("bin/kill")).unwrap();
         bench.script("cargo", "echo cargo \"$@\" >> calls; echo building >&2");
         bench.script("artifact", "echo artifact \"$@\" >> calls; echo cells");
         bench.script("figures", "echo figures \"$@\" >> calls; echo pictures");
