@@ -6,6 +6,7 @@
 mod backend;
 mod binaries;
 mod child;
+mod container;
 mod figure;
 mod h200_check;
 mod reproduce;
@@ -34,6 +35,9 @@ enum Verb {
     Verify(flags::Verify),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
+    /// Build the container image, or run verbs in it
+    #[command(subcommand)]
+    Container(flags::Container),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Verb::Figure(flags) | Verb::Table(flags) => figure::run(flags),
         Verb::Verify(flags) => verify::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
+        Verb::Container(flags) => container::run(flags),
     };
     match result {
         Ok(0) => ExitCode::SUCCESS,
