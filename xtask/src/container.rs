@@ -90,7 +90,7 @@ fn reproduce(flags: &ContainerReproduce) -> Result<u8> {
         }
         Some(built) => {
             let here = revision(&repository());
-            if built != here {
+            if built != here && here != "unknown" {
                 eprintln!(
                     "note: image {image} was built from {built}, the sources here are {here}; `cargo xtask container \
                      build` renews it"
