@@ -8,17 +8,23 @@ use std::path::{Path, PathBuf};
 pub struct Root(PathBuf);
 
 impl Root {
-    /// The nearest folder upwards of the current one that holds experiments, else the one this binary was built in.
+    /// The nearest folder upwards of the current one that holds experiments, else the one this binary was built in, else
+    /// the one whose `bin` it lies in, as in a package.
     ///
     /// # Errors
-    /// Neither is there, as after moving the binary elsewhere.
+    /// None is there, as after moving the binary elsewhere.
     pub fn find() -> Result<Root> {
         let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf);
         let current = std::env::current_dir().ok();
         let upwards = current.iter().flat_map(|folder| folder.ancestors().map(Path::to_path_buf));
-        upwards.chain(built_in).find(|folder| folder.join("artifact/experiments").is_dir()).map(Root).ok_or_else(
-            || anyhow!("there is no artifact/experiments in this folder or above it; run from inside the repository"),
-        )
+        let binary = std::env::current_exe().ok();
+        let package = binary.as_deref().and_then(|path| path.parent()?.parent()).map(Path::to_path_buf);
+        let mut folders = upwards.chain(built_in).chain(package);
+        folders.find(|folder| folder.join("artifact/experiments").is_dir()).map(Root).ok_or_else(|| {
+            anyhow!(
+                "there is no artifact/experiments in this folder or above it; run from inside the repository"
+            )
+        })
     }
 
     /// A repository at a known place, for tests.

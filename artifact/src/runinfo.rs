@@ -92,6 +92,7 @@ impl Invocation {
             command.read().ok().filter(|text| !text.is_empty())
         };
         let revision = git(&["rev-parse", "HEAD"]);
+        let built = Built::read(root.path());
         Invocation {
             command: provenance::command(
                 &std::env::args().collect::<Vec<_>>(),
@@ -101,9 +102,9 @@ impl Invocation {
             started: utc(SystemTime::now()),
             backend_reason: backend_reason.to_owned(),
             // A fresh clone without history still has a state.
-            dirty: git(&["status", "--porcelain", "--untracked-files=no"]).is_some(),
-            revision: revision.unwrap_or_else(|| "unknown".to_owned()),
-            rustc: cmd!("rustc", "--version").stderr_null().read().unwrap_or_else(|_| "unknown".to_owned()),
+            dirty: git(&["status", "--porcelain", "--untracked-files=no"]).is_some() || built.dirty(),
+            revision: revision.unwrap_or_else(|| built.clean().to_owned()),
+            rustc: (cmd!("rustc", "--version").stderr_null().read()).unwrap_or_else(|_| built.rustc.clone()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             cell_format: crate::key::FORMAT,
             simulator: sim::VERSION,
@@ -181,6 +182,32 @@ impl RunInfo {
     }
 }
 
+/// `built.toml`: what a container image or package knows of its sources, having neither git nor a compiler.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Built {
+    /// With `-dirty` at its end when tracked files differed.
+    revision: String,
+    rustc: String,
+}
+
+impl Built {
+    /// The file of this folder; everything is `unknown` without one.
+    fn read(folder: &Path) -> Built {
+        let text = fs::read_to_string(folder.join("built.toml")).unwrap_or_default();
+        let unknown = || "unknown".to_owned();
+        toml::from_str(&text).unwrap_or_else(|_| Built { revision: unknown(), rustc: unknown() })
+    }
+
+    fn clean(&self) -> &str {
+        self.revision.strip_suffix("-dirty").unwrap_or(&self.revision)
+    }
+
+    fn dirty(&self) -> bool {
+        self.revision.ends_with("-dirty")
+    }
+}
+
 /// The processor's name, as Linux tells it.
 fn cpu() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -218,6 +245,17 @@ mod tests {
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_827_696), "2000-02-29T12:34:56Z");
         assert_eq!(at(1_735_689_599), "2024-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn an_image_knows_its_sources() {
+        let folder = tempfile::tempdir().unwrap();
+        let built = Built::read(folder.path());
+        assert_eq!((built.clean(), built.dirty(), built.rustc.as_str()), ("unknown", false, "unknown"));
+        let text = "revision = \"1a2b-dirty\"\nrustc = \"rustc 1.95.0\"\n";
+        fs::write(folder.path().join("built.toml"), text).unwrap();
+        let built = Built::read(folder.path());
+        assert_eq!((built.clean(), built.dirty(), built.rustc.as_str()), ("1a2b", true, "rustc 1.95.0"));
     }
 
     #[test]

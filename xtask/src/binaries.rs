@@ -1,12 +1,9 @@
 //! Builds and starts the binaries `artifact`, `figures`, `fetch` and `doctor`.
 
+use crate::child::status;
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use xshell::{Shell, cmd};
 
 /// Binaries, built.
@@ -15,13 +12,11 @@ pub struct Binaries {
     folder: PathBuf,
 }
 
-/// The child that Ctrl-C is for; 0 while there is none.
-static CHILD: AtomicU32 = AtomicU32::new(0);
-
 impl Binaries {
     /// Builds all of them; cargo's own output shows the progress. All, because what `fetch` shares with the Parquet
     /// library changes the features that the latter is built with: in a build without it, as tests of the whole
-    /// workspace are not, it would compile a second time.
+    /// workspace are not, it would compile a second time. Where the sources are gone and the binaries lie beside
+    /// this one, as in the container image and in the Nix package, there is nothing to build.
     ///
     /// # Errors
     /// As [`Binaries::build_of`].
@@ -50,11 +45,13 @@ impl Binaries {
         let sh = Shell::new().context("cannot start a shell in this folder")?;
         let this = std::env::current_exe().context("cannot find the folder of this binary")?;
         let folder = this.parent().context("this binary has no folder")?.to_path_buf();
-        forward_signals()?;
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        if installed(&manifest, &folder, packages) {
+            return Ok(Ok(Binaries { sh, folder }));
+        }
         if packages.iter().any(|package| !folder.join(package).exists()) {
             eprintln!("building `{}`: {hint}", packages.join("`, `"));
         }
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let packages = packages.iter().flat_map(|package| ["--package", package]);
         let build = cmd!(sh, "{cargo} build --manifest-path {manifest} {packages...}");
@@ -70,6 +67,11 @@ impl Binaries {
         let path = self.folder.join(binary);
         status(cmd!(sh, "{path} {arguments...}").into())
     }
+}
+
+/// Whether the binaries in this folder came without the sources that they were built from.
+fn installed(manifest: &Path, folder: &Path, packages: &[&str]) -> bool {
+    !manifest.exists() && packages.iter().all(|package| folder.join(package).exists())
 }
 
 /// What the user typed after the verb.
@@ -99,33 +101,21 @@ pub fn draw(binaries: &Binaries, folder: &Path, ids: &[&str], partial: bool) -> 
     }
 }
 
-/// Waits for a command; its exit code, or 128 + signal as in a shell.
-fn status(mut command: Command) -> Result<u8> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
-    CHILD.store(child.id(), Ordering::SeqCst);
-    let status = child.wait().with_context(|| format!("cannot wait for {name}"))?;
-    CHILD.store(0, Ordering::SeqCst);
-    #[cfg(unix)]
-    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    #[cfg(not(unix))]
-    let signal: Option<i32> = None;
-    let code = status.code().or(signal.map(|s| 128 + s)).unwrap_or(1);
-    Ok(u8::try_from(code).unwrap_or(1))
-}
+#[cfg(test)]
+mod tests {
+    use super::installed;
+    use std::fs::write;
 
-/// Ctrl-C is the child's to answer: this process only passes it on and waits, so that the child's message and exit
-/// code come through. A terminal sends the signal to both, `kill` only to this one; a second one does no harm.
-fn forward_signals() -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot take over Ctrl-C")?;
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            let child = CHILD.load(Ordering::SeqCst);
-            if child == 0 {
-                std::process::exit(128 + signal);
-            }
-            let _ = Command::new("kill").args(["-s", &signal.to_string(), &child.to_string()]).status();
-        }
-    });
-    Ok(())
+    #[test]
+    fn binaries_without_their_sources_are_not_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        let installed = || installed(&path("Cargo.toml"), folder.path(), &["artifact", "figures"]);
+        assert!(!installed());
+        write(path("artifact"), "").unwrap();
+        write(path("figures"), "").unwrap();
+        assert!(installed());
+        write(path("Cargo.toml"), "").unwrap();
+        assert!(!installed());
+    }
 }

@@ -5,7 +5,9 @@
 
 mod backend;
 mod binaries;
+mod child;
 mod compare;
+mod container;
 mod doctor;
 mod fetch;
 mod figure;
@@ -42,6 +44,9 @@ enum Verb {
     Fetch(flags::Fetch),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
+    /// Build the container image, or run verbs in it
+    #[command(subcommand)]
+    Container(flags::Container),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Doctor(_) => doctor::run(),
         Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
+        Verb::Container(flags) => container::run(flags),
     };
     match result {
         Ok(0) => ExitCode::SUCCESS,

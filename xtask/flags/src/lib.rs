@@ -1,7 +1,14 @@
 //! The command line, defined once: `cargo xtask <verb>` and the binaries behind it parse the same structs, so a verb has
 //! the same flags and the same help wherever it is typed.
 
+mod container;
+
+pub use container::{
+    Container, ContainerBuild, ContainerHost, ContainerImage, ContainerReproduce, ContainerRun, Engine,
+};
+
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 mod doctor;
@@ -83,6 +90,42 @@ pub struct Reproduce {
     /// Why the simulator was chosen; xtask, which decides, passes it on.
     #[arg(long, hide = true, default_value = "asked for with --backend sim")]
     pub backend_reason: String,
+}
+
+impl Reproduce {
+    /// The command line that parses to these flags, for a process elsewhere. `backend_reason` is not for users and
+    /// stays out.
+    pub fn arguments(&self) -> Vec<OsString> {
+        // Taken apart field by field, so that a new flag cannot be forgotten here.
+        let Reproduce {
+            quick,
+            backend,
+            machine,
+            experiments,
+            out,
+            seeds,
+            list,
+            partial,
+            jobs,
+            backend_reason: _,
+        } = self;
+        let mut arguments: Vec<OsString> = Vec::new();
+        let switches = [("--quick", quick), ("--list", list), ("--partial", partial)];
+        arguments.extend(switches.iter().filter(|(_, on)| **on).map(|(name, _)| name.into()));
+        let mut add = |name: &str, value: OsString| arguments.extend([name.into(), value]);
+        let backend = match backend {
+            Backend::Auto => "auto",
+            Backend::Sim => "sim",
+            Backend::Gpu => "gpu",
+        };
+        add("--backend", backend.into());
+        add("--machine", machine.name().into());
+        experiments.iter().for_each(|id| add("--experiment", id.into()));
+        out.iter().for_each(|folder| add("--out", folder.into()));
+        seeds.iter().for_each(|n| add("--seeds", n.to_string().into()));
+        jobs.iter().for_each(|n| add("--jobs", n.to_string().into()));
+        arguments
+    }
 }
 
 /// Flags of `figure` and `table`.
@@ -208,6 +251,23 @@ mod tests {
         assert_eq!(out_folder(None, Machine::H200, "sim", true), Path::new("results/h200-sim-quick"));
         assert_eq!(out_folder(None, Machine::A100, "sim", false), Path::new("results/a100-sim"));
         assert_eq!(out_folder(Some(Path::new("x")), Machine::A100, "sim", false), Path::new("x"));
+    }
+
+    #[test]
+    fn flags_survive_the_way_to_another_process() {
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            flags: Reproduce,
+        }
+        let all = "x --quick --list --partial --backend gpu --machine a100 --experiment fig5 --experiment fig7a \
+                   --out results/x --seeds 3 --jobs 2";
+        for line in ["x", all] {
+            let typed = <Cli as clap::Parser>::parse_from(line.split_whitespace()).flags;
+            let passed = [OsString::from("x")].into_iter().chain(typed.arguments());
+            let again = <Cli as clap::Parser>::parse_from(passed).flags;
+            assert_eq!(format!("{typed:?}"), format!("{again:?}"));
+        }
     }
 
     #[test]
