@@ -238,10 +238,8 @@ impl<'a> World<'a> {
         if self.clients[slot].fresh && self.clients[slot].finished_one {
             self.iterations[slot] += 1;
         }
-        if slot < self.high {
-            if self.clients[slot].fresh {
-                self.server.as_mut().expect("slot 0 serves").begin(now);
-            }
+        if slot < self.high && self.clients[slot].fresh {
+            self.server.as_mut().expect("slot 0 serves").begin(now);
         }
         self.clients[slot].begin_segment(now);
         if slot < self.high
