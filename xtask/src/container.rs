@@ -111,8 +111,8 @@ fn start(engine: &Engine, host: &ContainerHost, verb: Vec<OsString>) -> Result<u
         engine.program
     );
     let results = results(&host.results)?;
-    let (user, hand_over) = arguments::user(own_ids()?, sudo_ids());
-    if hand_over && !engine.rootless {
+    let (user, hand_over) = arguments::user(engine.rootless, own_ids()?, sudo_ids());
+    if hand_over {
         give(&results, user).with_context(|| format!("cannot change the owner of {}", results.display()))?;
     }
     let mps = mps_folder();

@@ -29,8 +29,10 @@ pub struct Host<'a> {
 
 /// The ids to run as, so that results belong to whoever started the run, and that no process is root in the container.
 /// `sudo` is who called sudo. The second value says whether the results must be handed over to these ids first.
-pub fn user(own: Ids, sudo: Option<Ids>) -> (Ids, bool) {
+pub fn user(rootless: bool, own: Ids, sudo: Option<Ids>) -> (Ids, bool) {
     match (own.0, sudo) {
+        // Root, but confined to a user namespace: the container's root has no more rights than that.
+        (0, _) if rootless => (own, false),
         (0, Some(ids)) if ids.0 != 0 => (ids, true),
         (0, _) => (IMAGE_USER, true),
         _ => (own, false),
@@ -56,13 +58,14 @@ pub fn run(engine: &Engine, host: &Host) -> Result<Vec<OsString>> {
     }
     let (user, group) = host.user;
     match (engine.is_podman(), engine.rootless) {
-        (true, true) => {
+        // Root's own ids are the container's already.
+        (true, true) if user != 0 => {
             add("--userns=keep-id".to_owned());
             add(format!("--user={user}:{group}"));
         }
         // Rootless docker has one mapping only: its root is the user here, without any privilege.
         (false, true) => add("--user=0:0".to_owned()),
-        (_, false) => add(format!("--user={user}:{group}")),
+        _ => add(format!("--user={user}:{group}")),
     }
     let Some(results) = host.results.to_str().filter(|path| !path.contains(':')) else {
         bail!(
@@ -152,11 +155,14 @@ mod tests {
 
     #[test]
     fn nobody_is_root_in_the_container() {
-        assert_eq!(user((1000, 100), None), ((1000, 100), false));
-        assert_eq!(user((1000, 100), Some((7, 7))), ((1000, 100), false));
-        assert_eq!(user((0, 0), Some((7, 8))), ((7, 8), true));
-        assert_eq!(user((0, 0), None), (IMAGE_USER, true));
-        assert_eq!(user((0, 0), Some((0, 0))), (IMAGE_USER, true));
+        assert_eq!(user(false, (1000, 100), None), ((1000, 100), false));
+        assert_eq!(user(false, (1000, 100), Some((7, 7))), ((1000, 100), false));
+        assert_eq!(user(false, (0, 0), Some((7, 8))), ((7, 8), true));
+        assert_eq!(user(false, (0, 0), None), (IMAGE_USER, true));
+        assert_eq!(user(false, (0, 0), Some((0, 0))), (IMAGE_USER, true));
+        assert_eq!(user(true, (0, 0), None), ((0, 0), false));
+        let confined = Host { user: (0, 0), ..host() };
+        assert!(line(&engine("podman", true), &confined).contains("no-new-privileges --user=0:0 --volume"));
     }
 
     #[test]
