@@ -21,7 +21,7 @@ impl Binaries {
     /// # Errors
     /// As [`Binaries::build_of`].
     pub fn build() -> Result<Result<Binaries, u8>> {
-        let hint = "about 6 minutes on 2 cores this first time, seconds later (nearly all of it is the Parquet library)";
+        let hint = "2 to 4 minutes on 2 cores this first time, seconds later (nearly all of it is the Parquet library)";
         Binaries::build_packages(&["artifact", "figures", "fetch"], hint)
     }
 
