@@ -26,6 +26,9 @@ enum Verb {
     Verify(flags::Verify),
     /// Tell what is different between two run folders
     Compare(flags::Compare),
+    /// Check workload definitions and profiles
+    #[command(subcommand)]
+    Workloads(flags::Workloads),
     /// Renew SHA256SUMS of a run folder
     Seal(Seal),
     /// `reproduce` with made-up numbers, to test everything around the simulator
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Verb::Reproduce(flags) => cmd::reproduce::run(&flags, &Simulator),
         Verb::Verify(flags) => cmd::verify::run(&flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
+        Verb::Workloads(flags::Workloads::Check(flags)) => cmd::workloads::check(&flags),
         Verb::Seal(flags) => cmd::seal::run(flags.run.as_deref()),
         Verb::Fake(flags) => {
             let cell_time = Duration::from_millis(flags.cell_ms);

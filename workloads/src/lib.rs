@@ -2,6 +2,7 @@
 //!
 //! **Architecture invariant:** this crate reads files of `workloads/` and nothing else; it never runs a workload.
 
+pub mod against;
 pub mod definition;
 mod extrapolate;
 pub mod profile;

@@ -14,6 +14,7 @@ mod figure;
 mod h200_check;
 mod reproduce;
 mod verify;
+mod workloads;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -44,6 +45,9 @@ enum Verb {
     Fetch(flags::Fetch),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
+    /// Check the definitions and profiles of the jobs
+    #[command(subcommand)]
+    Workloads(flags::Workloads),
     /// Build the container image, or run verbs in it
     #[command(subcommand)]
     Container(flags::Container),
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         Verb::Doctor(_) => doctor::run(),
         Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
+        Verb::Workloads(_) => workloads::run(),
         Verb::Container(flags) => container::run(flags),
     };
     match result {

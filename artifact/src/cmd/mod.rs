@@ -4,6 +4,7 @@ pub mod compare;
 pub mod reproduce;
 pub mod seal;
 pub mod verify;
+pub mod workloads;
 
 use std::io::Write;
 

@@ -160,6 +160,21 @@ pub struct Verify {
     pub update_golden: bool,
 }
 
+/// Verbs of `workloads`.
+#[derive(clap::Subcommand, Clone, Debug)]
+pub enum Workloads {
+    /// Read every definition and profile; with --against, compare with upstream's configuration
+    Check(WorkloadsCheck),
+}
+
+/// Flags of `workloads check`.
+#[derive(Args, Clone, Debug)]
+pub struct WorkloadsCheck {
+    /// A copy of tally-bench: a folder, or the archive that `cargo xtask fetch tally-bench` makes
+    #[arg(long, value_name = "PATH")]
+    pub against: Option<PathBuf>,
+}
+
 /// Flags of `compare`.
 #[derive(Args, Clone, Debug)]
 pub struct Compare {
