@@ -141,7 +141,7 @@ shapes = "16 x 80 x 3000"
 batch = 16
 precision = "fp32"
 reason = "Because."
-source = "SPEC"
+source = "a test"
 program = "program.py"
 [segments]
 step = 1

@@ -83,7 +83,7 @@ impl System {
     /// # Errors
     /// An unknown name; the message lists the known ones.
     pub fn parse(name: &str) -> Result<System> {
-        // The threshold the published runs used (SPEC: 10^-1.5 ms), and the gate of the measured prototype.
+        // The threshold the published runs used (10^-1.5 ms), and the gate as it was measured.
         let tally = |mode| System::Tally(Tally { mode, threshold_ns: 31_600 });
         let gate =
             |substrate, level, depth| System::Gate(Gate { substrate, level, depth, idle_wait_ns: 100_000 });
