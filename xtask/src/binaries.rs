@@ -79,6 +79,19 @@ pub fn typed() -> Vec<OsString> {
     std::env::args_os().skip(2).collect()
 }
 
+/// Hands a verb and what the user typed after it to `artifact`; returns its exit code.
+///
+/// # Errors
+/// A binary cannot be started.
+pub fn pass_on(verb: &str) -> Result<u8> {
+    let binaries = match Binaries::build()? {
+        Ok(binaries) => binaries,
+        Err(code) => return Ok(code),
+    };
+    let arguments: Vec<_> = [OsString::from(verb)].into_iter().chain(typed()).collect();
+    binaries.run("artifact", &arguments)
+}
+
 /// Whether the folder holds a table that a figure is made from; those are named like the figure.
 pub fn has_figures(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };

@@ -1,18 +1,12 @@
 //! `cargo xtask compare`: what is different between two run folders.
 
-use crate::binaries::{Binaries, typed};
+use crate::binaries::pass_on;
 use anyhow::Result;
-use std::ffi::OsString;
 
 /// Runs the verb.
 ///
 /// # Errors
 /// A binary cannot be started.
 pub fn run() -> Result<u8> {
-    let binaries = match Binaries::build()? {
-        Ok(binaries) => binaries,
-        Err(code) => return Ok(code),
-    };
-    let arguments: Vec<_> = [OsString::from("compare")].into_iter().chain(typed()).collect();
-    binaries.run("artifact", &arguments)
+    pass_on("compare")
 }
