@@ -19,7 +19,7 @@ impl Binaries {
     /// this one, as in the container image and in the Nix package, there is nothing to build.
     ///
     /// # Errors
-    /// As [`Binaries::build_of`].
+    /// No folder of this binary, or no cargo to start. A build that fails is not an error here: its exit code is the answer.
     pub fn build() -> Result<Result<Binaries, u8>> {
         let hint = "2 to 4 minutes on 2 cores this first time, seconds later (nearly all of it is the Parquet library)";
         Binaries::build_packages(&["artifact", "figures", "fetch"], hint)

@@ -30,8 +30,9 @@ pub fn check(flags: &flags::WorkloadsCheck) -> Result<u8> {
         &upstream(against, "python/configs/infer_config.py")?,
     );
     let differ = rows.iter().filter(|row| !row.same()).count();
-    for Compared { id, what, ours, upstream } in &rows {
-        let mark = if upstream.as_ref() == Some(ours) { "same" } else { "DIFFERS" };
+    for row in &rows {
+        let mark = if row.same() { "same" } else { "DIFFERS" };
+        let Compared { id, what, ours, upstream } = row;
         let upstream = upstream.as_deref().unwrap_or("not found");
         let _ = writeln!(text, "  {id:22} {what:16} ours {ours:8} upstream {upstream:10} {mark}");
     }

@@ -21,7 +21,7 @@ const RATE_SHIFT: u32 = 10;
 
 /// Clients of one domain at most: each may have blocks of its own phase on a multiprocessor, and room for them costs time
 /// at every event.
-pub const SLOTS: usize = 5;
+pub const SLOTS: usize = 4;
 
 const BYTES_PER_MS_AT_1_TB_S: u64 = 1_000_000_000;
 
@@ -135,7 +135,7 @@ impl Domain {
             "one kernel per stream at a time"
         );
         self.catch_up(now);
-        let run = Run {
+        let mut run = Run {
             slot: slot as u8,
             kernel,
             pending: kernel.blocks,
@@ -154,7 +154,6 @@ impl Domain {
             self.index();
             return;
         }
-        let mut run = run;
         run.kernel.block += self.late_start(&kernel);
         let key = |r: &Run| (std::cmp::Reverse(r.kernel.priority), r.ready, r.slot);
         let at = self.runs.iter().position(|r| key(r) > key(&run)).unwrap_or(self.runs.len());

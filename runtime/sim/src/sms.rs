@@ -23,9 +23,9 @@ pub struct Group {
     pub end: Ticks,
 }
 
-/// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together. As many as there
-/// are clients, so that a new one always finds room.
-pub const GROUPS: usize = crate::domain::SLOTS;
+/// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together. One more than
+/// there are clients, so that two of a full list are always of the same one.
+pub const GROUPS: usize = crate::domain::SLOTS + 1;
 
 /// Multiprocessors in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,8 +246,8 @@ fn add(class: &mut Class, slot: u8, need: &Resources, n: u32, end: Ticks) {
 fn join_nearest_groups(class: &mut Class) {
     let groups = &class.groups;
     let pairs = (1..groups.len()).filter(|&i| groups[i].slot == groups[i - 1].slot);
-    // More than GROUPS kernels at once do not happen: a cell has a handful of clients.
-    let Some(i) = pairs.min_by_key(|&i| groups[i].end - groups[i - 1].end) else { return };
+    let nearest = pairs.min_by_key(|&i| groups[i].end - groups[i - 1].end);
+    let i = nearest.expect("more groups than clients, in order of the clients");
     let (a, b) = (groups[i - 1], groups[i]);
     let (m, n) = (u64::from(a.per_sm), u64::from(b.per_sm));
     class.groups[i - 1].end = a.end + (b.end - a.end) * n / (m + n);

@@ -127,6 +127,33 @@ fn every_system_makes_progress_on_both_sides() {
     }
 }
 
+/// As many jobs as a cell may have, with more phases on a multiprocessor than it keeps apart; one more is refused.
+#[test]
+fn a_full_house_runs_and_one_more_is_refused() {
+    let p = request(50, 100, 10_000);
+    let jobs: Vec<Program> =
+        (0..4).map(|k| training(30, 3 * 132 + 7 * k, 40_000 + 9_000 * k as u32)).collect();
+    let arrivals = every(3 * MS, 100 * MS);
+    let best: Vec<&Program> = jobs.iter().collect();
+    for system in ["mps", "mps-priority"] {
+        let outcome = run(system, Some((&p, &arrivals)), &best[..3], 100 * MS);
+        assert!(outcome.best_effort.iter().all(|b| b.iterations > 0), "{system}");
+    }
+    let machine = h200();
+    let system = System::parse("mps").unwrap();
+    let traffic = Traffic::Paced(&arrivals);
+    let scenario = Scenario {
+        machine: &machine,
+        system: &system,
+        high: Some((&p, traffic)),
+        best_effort: best,
+        span_ns: MS,
+        seed: 1,
+    };
+    let error = crate::simulate(&scenario).unwrap_err().to_string();
+    assert!(error.contains("at most 4 jobs"), "{error}");
+}
+
 fn arbitrary_launch() -> impl Strategy<Value = Launch> {
     let block = prop_oneof![Just(64_u32), Just(128), Just(256), Just(512), Just(1024)];
     let blocks = prop_oneof![1_u64..200, 100_u64..3000, 1000_u64..20_000];

@@ -21,6 +21,8 @@ pub struct World<'a> {
     clients: Vec<Client>,
     /// 1 if slot 0 is the high-priority job.
     high: usize,
+    /// Its blocks are placed before those of others.
+    high_first: bool,
     server: Option<Server<'a>>,
     control: Control,
     forms: Forms,
@@ -51,7 +53,7 @@ impl<'a> World<'a> {
         let rules = &machine.rules;
         let ns = |c: &crate::machine::Constant| c.value as Ns;
         ensure!(scenario.high.is_some() || !scenario.best_effort.is_empty(), "a cell needs at least one job");
-        let (shared, _) = substrate(scenario.system);
+        let (shared, high_first) = substrate(scenario.system);
         let high = usize::from(scenario.high.is_some());
         let slots = high + scenario.best_effort.len();
         ensure!(slots <= crate::domain::SLOTS, "a cell has at most {} jobs", crate::domain::SLOTS);
@@ -82,6 +84,7 @@ impl<'a> World<'a> {
             forms: Forms::new(scenario.system, machine, &clients[high..], high),
             clients,
             high,
+            high_first,
             server,
             timers: control.first_timer().into_iter().collect(),
             control,
@@ -171,7 +174,7 @@ impl<'a> World<'a> {
     }
 
     fn priority(&self, slot: usize) -> i8 {
-        i8::from(slot < self.high && substrate(self.scenario.system).1)
+        i8::from(slot < self.high && self.high_first)
     }
 
     /// A job that nobody disturbs runs to the next event of anybody else in one go.
@@ -199,9 +202,7 @@ impl<'a> World<'a> {
         counters.blocks_placed += blocks;
         counters.blocks_done += blocks;
         // A pause that ends beyond the limit but soon is none.
-        let soon = limit.max(self.now + self.early_yield);
-        let queued = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= soon);
-        self.device.set_queued(slot, queued, self.now);
+        self.tell_queued(slot, limit.max(self.now + self.early_yield));
     }
 
     /// A client's own time has come.
@@ -362,8 +363,7 @@ impl<'a> World<'a> {
     fn launch_done(&mut self, slot: usize) {
         let now = self.now;
         self.clients[slot].launch_done(now);
-        let queued = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= now + self.early_yield);
-        self.device.set_queued(slot, queued, now);
+        self.tell_queued(slot, now + self.early_yield);
     }
 
     fn segment_done(&mut self, slot: usize) {
@@ -422,7 +422,7 @@ impl<'a> World<'a> {
                 self.control.launched(client, config);
                 self.clients[slot].issue(now);
                 self.stop_next(slot);
-                self.keep_queued(slot);
+                self.tell_queued(slot, now + self.early_yield);
             }
             Order::Continue { client } => {
                 let slot = client + self.high;
@@ -430,7 +430,7 @@ impl<'a> World<'a> {
                 let (kernel, extra) = self.forms.next(slot);
                 self.rest[slot] = Some(kernel);
                 self.clients[slot].phase = Phase::Ready(now + self.launch_latency + extra);
-                self.keep_queued(slot);
+                self.tell_queued(slot, now + self.early_yield);
             }
             Order::Retreat { client } => {
                 let slot = client + self.high;
@@ -442,9 +442,10 @@ impl<'a> World<'a> {
         }
     }
 
-    fn keep_queued(&mut self, slot: usize) {
-        let soon = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= self.now + self.early_yield);
-        self.device.set_queued(slot, soon, self.now);
+    /// Tells the device whether a launch of this slot comes by `soon`, so that a pause until then is none.
+    fn tell_queued(&mut self, slot: usize, soon: Ns) {
+        let queued = matches!(self.clients[slot].phase, Phase::Ready(at) if at <= soon);
+        self.device.set_queued(slot, queued, self.now);
     }
 
     /// The launch that is on the device or comes next can be stopped between its blocks; Tally's forms always can.
