@@ -5,6 +5,7 @@ use crate::experiment::Experiment;
 use crate::library::Library;
 use crate::traffic;
 use anyhow::{Result, ensure};
+use flags::Size;
 use std::fmt::Write as _;
 
 /// TGS reacts in steps of 5 s and profiles for 25 s; in a shorter cell it is all transient.
@@ -140,11 +141,9 @@ impl Plan {
     /// The plan with its cost as text, for `--list`.
     pub fn list(&self, library: &Library, jobs: usize) -> String {
         let mut text = String::new();
-        let mut totals = (0.0, 0.0);
         for table in &self.tables {
             let e = &table.experiment;
-            let quick = if e.quick { " (quick)" } else { "" };
-            let _ = writeln!(text, "{}{quick}: {}\n  {}", e.id, e.title, e.reason);
+            let _ = writeln!(text, "{}{}: {}\n  {}", e.id, e.size_note(), e.title, e.reason);
             let _ = writeln!(
                 text,
                 "  {:>4}  {:13} {:21} {:22} {:24} {:>5} {:>4} {:>10} {:>8}",
@@ -174,21 +173,28 @@ impl Plan {
                 );
             }
         }
+        text + &self.cost(library, jobs)
+    }
+
+    /// The cost of the plan as a line of text.
+    pub fn cost(&self, library: &Library, jobs: usize) -> String {
+        let (mut simulated, mut wall) = (0.0, 0.0);
         for cell in &self.cells {
             if let Some(seconds) = simulated_seconds(cell, library) {
-                totals.0 += seconds;
-                totals.1 += seconds / rate(&cell.system);
+                simulated += seconds;
+                wall += seconds / rate(&cell.system);
             }
         }
-        let _ = writeln!(
-            text,
-            "{} cells, {:.0} simulated seconds; about {:.1} minutes with {jobs} at a time (estimated from rates \
-             measured on one core; a cell that is stored already costs nothing)",
-            self.cells.len(),
-            totals.0,
-            totals.1 / jobs as f64 / 60.0
-        );
-        text
+        let minutes = wall / jobs as f64 / 60.0;
+        let about = match minutes {
+            m if m < 120.0 => format!("{m:.1} minutes"),
+            m => format!("{:.1} hours", m / 60.0),
+        };
+        format!(
+            "{} cells, {simulated:.0} simulated seconds; about {about} with {jobs} at a time (estimated from rates \
+             measured on one core; a cell that is stored already costs nothing)\n",
+            self.cells.len()
+        )
     }
 }
 
@@ -200,7 +206,7 @@ fn span_for(system: &str, e: &Experiment) -> Result<Span> {
     }
     // A quick run is short by design and lengthens these cells; a full one must say what it means.
     ensure!(
-        e.quick,
+        e.size == Size::Quick,
         "{}: span.min_seconds = {} is too short for `{system}`, which needs {TGS_SECONDS} s to leave its start-up",
         e.id,
         e.span.min_seconds
@@ -276,7 +282,7 @@ mod tests {
             source: Source::Poisson,
             span: Span { min_seconds, min_requests: 100 },
             claims: Vec::new(),
-            quick,
+            size: if quick { Size::Quick } else { Size::Default },
         }
     }
 

@@ -40,7 +40,10 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         say(&plan.list(&library, jobs));
         return Ok(0);
     }
-    let folder = flags::out_folder(flags.out.as_deref(), flags.machine, executor.backend(), flags.quick);
+    if flags.full {
+        say(&format!("--full: {}", plan.cost(&library, jobs)));
+    }
+    let folder = flags::out_folder(flags.out.as_deref(), flags.machine, executor.backend(), flags.size());
     let store = Store::open(&folder)?;
     let planned: Vec<&Experiment> = plan.tables.iter().map(|table| &table.experiment).collect();
     let mut invocation =
@@ -59,7 +62,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     }
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
     let aside =
-        RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.quick, invocation)?;
+        RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.size(), invocation)?;
     if let Some(old) = aside {
         run.progress.note(&format!("run.toml is torn or of another version; kept as {}", old.display()));
     }
@@ -80,7 +83,7 @@ fn experiments(flags: &Reproduce, root: &Root) -> Result<Vec<Experiment>> {
     }
     let mut experiments: Vec<Experiment> = Vec::new();
     for id in ids {
-        let mut experiment = Experiment::load(root, &id, flags.quick)?;
+        let mut experiment = Experiment::load(root, &id, flags.size())?;
         if let Some(n) = flags.seeds {
             experiment.seeds = (1..=n).collect();
         }
@@ -121,9 +124,8 @@ fn report(folder: &Path, tally: &Tally, cells: &[Cell], finished: &[Finished], s
 }
 
 fn judge(root: &Root, experiment: &Experiment, rows: &[Row], backend: &str) -> Result<()> {
-    let quick = if experiment.quick { " (quick)" } else { "" };
     if !experiment.claims.is_empty() {
-        say(&format!("claims of {}{quick}:\n", experiment.id));
+        say(&format!("claims of {}{}:\n", experiment.id, experiment.size_note()));
         say(&claims::report(&experiment.claims, rows, backend));
     }
     if experiment.id == h200_check::ID {
