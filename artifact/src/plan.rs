@@ -248,7 +248,8 @@ pub fn simulated_seconds(cell: &Cell, library: &Library) -> Option<f64> {
 /// Simulated seconds per second on one core, for estimates only: means over the default experiments on a 2-core AMD EPYC,
 /// rounded down. The simulator's cost follows the events on the device, so systems that run both jobs at once cost most.
 pub fn rate(system: &str) -> f64 {
-    match system {
+    // Parameters, as in `tally:threshold_ms=1`, change it little.
+    match system.split(':').next().unwrap_or(system) {
         "no-sharing" => 9000.0,
         "tgs" | "tgs-mps" | "time-slicing" => 4000.0,
         "gate" | "gate-cubin" | "tally" => 1000.0,

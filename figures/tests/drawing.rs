@@ -40,7 +40,7 @@ fn texts(picture: &Picture) -> Vec<&Text> {
         .iter()
         .filter_map(|s| match s {
             Shape::Text(t) => Some(t),
-            Shape::Rect { .. } => None,
+            Shape::Rect { .. } | Shape::Line { .. } => None,
         })
         .collect()
 }
