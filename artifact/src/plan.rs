@@ -220,7 +220,7 @@ fn too_large(cell: &Cell, library: &Library) -> Option<String> {
     let device = library.machine.memory_bytes;
     (u128::from(together) * 100 > u128::from(device) * u128::from(MEMORY_PERCENT)).then(|| {
         format!(
-            "the two jobs need {:.1} GiB of the device's {:.1} GiB",
+            "does not fit: the two jobs need {:.1} GiB of the device's {:.1} GiB",
             together as f64 / (1u64 << 30) as f64,
             device as f64 / (1u64 << 30) as f64
         )

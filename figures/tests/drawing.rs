@@ -73,7 +73,7 @@ fn labels_stay_on_the_page_and_do_not_overlap() {
             for other in &texts[i + 1..] {
                 let (l2, t2, r2, b2) = area(other);
                 // Marks of neighbouring bars may touch.
-                if a.content.len() > 1 || other.content.len() > 1 {
+                if a.content.chars().count() > 1 || other.content.chars().count() > 1 {
                     let apart = r <= l2 || r2 <= l || b <= t2 || b2 <= t;
                     assert!(apart, "{name}: `{}` overlaps `{}`", a.content, other.content);
                 }
