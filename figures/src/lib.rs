@@ -7,9 +7,12 @@
 
 pub mod axis;
 pub mod canvas;
+pub mod chart;
 pub mod csv;
+pub mod fig10;
 pub mod fig4;
 pub mod fig5;
+pub mod fig6b;
 pub mod fig7a;
 pub mod grid;
 pub mod inputs;
@@ -25,5 +28,6 @@ pub mod records;
 pub mod registry;
 pub mod stats;
 pub mod style;
+pub mod sweep;
 
 pub use output::{Check, check, draw};
