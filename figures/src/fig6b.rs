@@ -13,6 +13,11 @@ use crate::stats;
 use crate::style::{SystemStyle, inference_label, short_job};
 use crate::sweep::{Pane, Series, Sweep};
 
+/// The two families of rate control and priority scheduling differ in form as well.
+fn form(system: &SystemStyle) -> Form {
+    if system.id.starts_with("tgs") { Form::Square } else { Form::Disc }
+}
+
 /// The grids of all loads, from the smallest.
 pub struct Loads {
     grids: Vec<(f64, Grid)>,
@@ -83,7 +88,7 @@ impl Loads {
                 stats::median(&panels.iter().filter_map(|p| p.2.baseline_p99_ms).collect::<Vec<_>>());
             let series = self.systems().into_iter().map(|system| Series {
                 color: system.color,
-                form: if system.id.starts_with("tgs") { Form::Square } else { Form::Disc },
+                form: form(system),
                 // From busy to idle, as the axis has it.
                 cells: panels
                     .iter()
@@ -122,7 +127,7 @@ pub fn picture(loads: &Loads) -> Result<Picture> {
     let banner = page::banner(&loads.facts, &format!("loads {}", all.join(", ")), requests);
     let y = page::begin(&mut picture, title, &loads.facts, &banner)?;
     let mut entries = vec![(Swatch::Dashes, "Baseline (alone, closed loop)".to_owned())];
-    entries.extend(loads.systems().iter().map(|s| (Swatch::Box(s.color), s.label.to_owned())));
+    entries.extend(loads.systems().iter().map(|s| (Swatch::Point(s.color, form(s)), s.label.to_owned())));
     let y = page::legend(&mut picture, y, &entries)?;
     let x = Scale::Linear { max: 1.0, step: 0.1 };
     let ticks =

@@ -14,6 +14,7 @@ pub mod fig4;
 pub mod fig5;
 pub mod fig6b;
 pub mod fig7a;
+pub mod fig9;
 pub mod grid;
 pub mod inputs;
 pub mod layout;

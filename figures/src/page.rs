@@ -25,6 +25,10 @@ pub enum Swatch {
     Dashes,
     /// A point on a line.
     Point(Rgb, Form),
+    /// A point by itself.
+    Dot(Rgb, Form),
+    /// A letter.
+    Mark(&'static str, Rgb),
 }
 
 /// What the banner says: where the numbers come from. The first word of a simulated one is SIMULATED.
@@ -107,6 +111,14 @@ pub fn legend(picture: &mut Picture, y: i32, entries: &[(Swatch, String)]) -> Re
                 let middle = (x + box_w / 2, top + BODY / 2);
                 picture.line((x, middle.1), (x + box_w, middle.1), 4, *color);
                 chart::point(picture, middle, *color, *form, false);
+            }
+            Swatch::Dot(color, form) => {
+                chart::point(picture, (x + box_w / 2, top + BODY / 2), *color, *form, false);
+            }
+            Swatch::Mark(mark, color) => {
+                let at = (x + box_w / 2, top + BODY - 5);
+                let letter = text(*mark, at.0, at.1, BODY, Anchor::Middle);
+                picture.text(Text { bold: true, color: *color, ..letter });
             }
             Swatch::Dashes => picture.dashes(x, x + box_w, top + BODY / 2, INK),
         }

@@ -4,10 +4,11 @@ use anyhow::{Result, anyhow};
 
 use crate::fig6b::Loads;
 use crate::fig7a;
+use crate::fig9::Dots;
 use crate::fig10::Thresholds;
 use crate::grid::Grid;
 use crate::inputs::Inputs;
-use crate::{fig4, fig5, fig6b, fig10, overheads, pairs};
+use crate::{fig4, fig5, fig6b, fig9, fig10, overheads, pairs};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +113,20 @@ pub static ENTRIES: &[Entry] = &[
         render: |entry, inputs| {
             let grid = Grid::of(inputs.first()?)?;
             figure(entry, &fig7a::picture(&grid)?, fig5::csv(&grid))
+        },
+    },
+    Entry {
+        id: "fig9",
+        title: "Service time against response time",
+        experiments: &["fig5"],
+        records: &[],
+        aliases: &["service-vs-response"],
+        upstream: "none: upstream measures service time alone",
+        paper_number: "ours, not in the paper's scripts",
+        note: "",
+        render: |entry, inputs| {
+            let dots = Dots::of(inputs.first()?)?;
+            figure(entry, &fig9::picture(&dots)?, fig9::csv(&dots))
         },
     },
     Entry {
