@@ -30,5 +30,6 @@ pub mod registry;
 pub mod stats;
 pub mod style;
 pub mod sweep;
+pub mod workloads;
 
 pub use output::{Check, check, draw};

@@ -151,17 +151,7 @@ impl Records {
 /// Missing or unreadable file; unknown, missing or repeated columns; a value that does not parse, is not
 /// finite or is out of range; derived columns that contradict the ones they come from; a pair twice.
 pub fn read(path: &Path, experiment: &str) -> Result<Records> {
-    let unreadable =
-        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
-    bounded::check(path, bounded::TABLE).with_context(unreadable)?;
-    let frame = CsvReadOptions::default()
-        .with_has_header(true)
-        // No inference: all text, so that a bad value can be shown as it stands in the file.
-        .with_infer_schema_length(Some(0))
-        .with_n_threads(Some(1))
-        .try_into_reader_with_file_path(Some(path.to_path_buf()))
-        .and_then(|reader| reader.finish())
-        .with_context(unreadable)?;
+    let frame = frame(path)?;
     check_columns(path, &frame)?;
     let mut rows = Vec::with_capacity(frame.height());
     let mut line = 2;
@@ -173,6 +163,23 @@ pub fn read(path: &Path, experiment: &str) -> Result<Records> {
     }
     check_unique(path, &rows)?;
     Ok(Records { path: path.to_path_buf(), rows })
+}
+
+/// The fields of a CSV file, all as text, so that a bad value can be shown as it stands there.
+///
+/// # Errors
+/// Missing, unreadable or too large a file.
+pub fn frame(path: &Path) -> Result<DataFrame> {
+    let unreadable =
+        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
+    bounded::check(path, bounded::TABLE).with_context(unreadable)?;
+    CsvReadOptions::default()
+        .with_has_header(true)
+        .with_infer_schema_length(Some(0))
+        .with_n_threads(Some(1))
+        .try_into_reader_with_file_path(Some(path.to_path_buf()))
+        .and_then(|reader| reader.finish())
+        .with_context(unreadable)
 }
 
 fn check_columns(path: &Path, frame: &DataFrame) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::runinfo::{Invocation, RunInfo};
 use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
-use crate::{claims, files, h200_check, sums};
+use crate::{catalogue, claims, files, h200_check, sums};
 use anyhow::{Context, Result, ensure};
 use flags::Reproduce;
 use std::path::Path;
@@ -60,6 +60,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         files::write_atomically(&path, &summary::to_csv(&rows)?)?;
         tables.push((&table.experiment, rows));
     }
+    files::write_atomically(&folder.join(catalogue::NAME), &catalogue::to_csv(&root)?)?;
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
     let aside =
         RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.size(), invocation)?;
