@@ -6,6 +6,7 @@ use crate::library::Library;
 use crate::traffic;
 use anyhow::{Result, ensure};
 use flags::Size;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// TGS reacts in steps of 5 s and profiles for 25 s; in a shorter cell it is all transient.
@@ -179,7 +180,9 @@ impl Plan {
     /// The cost of the plan as a line of text.
     pub fn cost(&self, library: &Library, jobs: usize) -> String {
         let (mut simulated, mut wall) = (0.0, 0.0);
-        for cell in &self.cells {
+        let rows = self.tables.iter().flat_map(|table| &table.rows);
+        let skipped: BTreeSet<usize> = rows.filter(|row| row.skip.is_some()).map(|row| row.cell).collect();
+        for (_, cell) in self.cells.iter().enumerate().filter(|(index, _)| !skipped.contains(index)) {
             if let Some(seconds) = simulated_seconds(cell, library) {
                 simulated += seconds;
                 wall += seconds / rate(&cell.system);
@@ -348,6 +351,37 @@ mod tests {
         assert_eq!(closed_loop_requests(&cell, 2_000_000_000), 1000);
         assert_eq!(closed_loop_requests(&cell, 100_000_000), 3000);
         assert_eq!(closed_loop_requests(&cell, 4_000_000), 10_000);
+    }
+
+    #[test]
+    fn a_pair_that_does_not_fit_is_a_row_and_is_not_run() {
+        let mut library = library();
+        // Together with `a`, 99 % of the device are exceeded by `u` and just reached by `t`.
+        let limit = library.machine.memory_bytes / 100 * 99;
+        library.set_memory("a", 1 << 30);
+        library.set_memory("t", limit - (1 << 30));
+        library.set_memory("u", limit);
+        let plan = Plan::new(vec![experiment(&["mps", "gate"], false, 300)], &library).unwrap();
+        let skipped: Vec<(String, String)> = (plan.tables[0].rows.iter())
+            .filter_map(|row| Some((plan.cells[row.cell].to_string(), row.skip.clone()?)))
+            .collect();
+        let cells: Vec<&str> = skipped.iter().map(|(cell, _)| cell.as_str()).collect();
+        assert_eq!(cells, ["pair mps a u load 0.5 seed 1", "pair gate a u load 0.5 seed 1"]);
+        assert!(skipped[0].1.starts_with("does not fit: the two jobs need "), "{skipped:?}");
+        assert!(plan.list(&library, 2).contains("skipped: does not fit"));
+        // The row says so and has no numbers; the other cells have results.
+        let folder = tempfile::tempdir().unwrap();
+        let traffic = traffic::Traffic::new(&crate::root::Root::at(folder.path()));
+        let store = crate::store::Store::open(folder.path()).unwrap();
+        let fake = crate::executor::Fake { cell_time: Default::default(), fail: None, slower: 0 };
+        let (finished, tally) = crate::run::Run::new(&plan, &library, &traffic, &fake, &store).all().unwrap();
+        assert_eq!((tally.skipped, tally.failed, tally.executed), (2, 0, plan.cells.len() - 2));
+        let rows = crate::summary::rows(&plan, &plan.tables[0], &finished, "fake", "fake");
+        for row in rows.iter().filter(|row| row.status == "skipped") {
+            assert_eq!((row.training.as_str(), row.error.as_str()), ("u", skipped[0].1.as_str()));
+            assert_eq!((row.requests, row.upstream_p99_ms, row.be_norm), (None, None, None));
+        }
+        assert_eq!(rows.iter().filter(|row| row.status == "skipped").count(), 2);
     }
 
     #[test]
