@@ -4,6 +4,7 @@ use crate::cell::{Load, Source, Span};
 use crate::claims::Claim;
 use crate::root::Root;
 use anyhow::{Context, Result, bail, ensure};
+use flags::Size;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,7 +31,8 @@ struct Wire {
     seeds: Vec<u64>,
     trace: Source,
     span: WireSpan,
-    quick: WireQuick,
+    quick: WireForm,
+    full: Option<WireForm>,
     #[serde(default)]
     claim: Vec<Claim>,
 }
@@ -42,12 +44,40 @@ struct WireSpan {
     min_requests: u64,
 }
 
-#[derive(Deserialize)]
+/// `[quick]` and `[full]`: what replaces the fields of the same name.
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WireQuick {
-    inference: Vec<String>,
-    training: Vec<String>,
-    span: WireSpan,
+struct WireForm {
+    expected_minutes: Option<f64>,
+    systems: Option<Vec<String>>,
+    inference: Option<Vec<String>>,
+    training: Option<Vec<String>>,
+    loads: Option<Vec<f64>>,
+    seeds: Option<Vec<u64>>,
+    span: Option<WireSpan>,
+}
+
+impl Wire {
+    /// The experiment in this size. Without `[full]` the full one is the default one.
+    fn resize(&mut self, size: Size) {
+        let form = match size {
+            Size::Quick => std::mem::take(&mut self.quick),
+            Size::Default => return,
+            Size::Full => self.full.take().unwrap_or_default(),
+        };
+        fn replace<T>(field: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *field = value;
+            }
+        }
+        replace(&mut self.expected_minutes, form.expected_minutes);
+        replace(&mut self.systems, form.systems);
+        replace(&mut self.inference, form.inference);
+        replace(&mut self.training, form.training);
+        replace(&mut self.loads, form.loads);
+        replace(&mut self.seeds, form.seeds);
+        replace(&mut self.span, form.span);
+    }
 }
 
 /// A checked experiment.
@@ -73,8 +103,8 @@ pub struct Experiment {
     pub source: Source,
     pub span: Span,
     pub claims: Vec<Claim>,
-    /// Whether this is the short form of `--quick`.
-    pub quick: bool,
+    /// Which form of it this is.
+    pub size: Size,
 }
 
 impl Experiment {
@@ -82,7 +112,7 @@ impl Experiment {
     ///
     /// # Errors
     /// An unknown id (the message lists the known ones), or a malformed file, by line or by field and value.
-    pub fn load(root: &Root, id: &str, quick: bool) -> Result<Experiment> {
+    pub fn load(root: &Root, id: &str, size: Size) -> Result<Experiment> {
         let known = Experiment::ids(root)?;
         ensure!(
             known.iter().any(|k| k == id),
@@ -91,7 +121,7 @@ impl Experiment {
         );
         let path = root.experiments().join(format!("{id}.toml"));
         let workloads = workload_ids(root)?;
-        Experiment::read(&path, quick, &workloads).with_context(|| format!("in {}", path.display()))
+        Experiment::read(&path, size, &workloads).with_context(|| format!("in {}", path.display()))
     }
 
     /// The experiments there are, sorted.
@@ -115,12 +145,13 @@ impl Experiment {
         Ok(ids)
     }
 
-    fn read(path: &Path, quick: bool, workloads: &BTreeSet<String>) -> Result<Experiment> {
+    fn read(path: &Path, size: Size, workloads: &BTreeSet<String>) -> Result<Experiment> {
         let text = bounded::text(path, bounded::DEFINITION).context("cannot read it")?;
-        let wire: Wire = toml::from_str(&text)?;
+        let mut wire: Wire = toml::from_str(&text)?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         ensure!(wire.id == stem, "id `{}` is not the file's name `{stem}`", wire.id);
-        let experiment = Experiment::check(wire, quick)?;
+        wire.resize(size);
+        let experiment = Experiment::check(wire, size)?;
         for (field, ids) in [("inference", &experiment.inference), ("training", &experiment.training)] {
             if let Some(unknown) = ids.iter().find(|id| !workloads.contains(*id)) {
                 let known: Vec<_> = workloads.iter().map(String::as_str).collect();
@@ -130,12 +161,13 @@ impl Experiment {
         Ok(experiment)
     }
 
-    fn check(wire: Wire, quick: bool) -> Result<Experiment> {
-        let (inference, training, span) = if quick {
-            (wire.quick.inference, wire.quick.training, wire.quick.span)
-        } else {
-            (wire.inference, wire.training, wire.span)
-        };
+    /// ` (quick)` or ` (full)` behind a name; nothing for the default size.
+    pub fn size_note(&self) -> String {
+        if self.size == Size::Default { String::new() } else { format!(" ({})", self.size.name()) }
+    }
+
+    fn check(wire: Wire, size: Size) -> Result<Experiment> {
+        let span = wire.span;
         for (name, text) in [
             ("title", &wire.title),
             ("reason", &wire.reason),
@@ -144,8 +176,8 @@ impl Experiment {
             ensure!(!text.trim().is_empty(), "{name} is empty; say it in a sentence");
         }
         filled_without_repeats("systems", &wire.systems)?;
-        filled_without_repeats("inference", &inference)?;
-        filled_without_repeats("training", &training)?;
+        filled_without_repeats("inference", &wire.inference)?;
+        filled_without_repeats("training", &wire.training)?;
         filled_without_repeats("seeds", &wire.seeds)?;
         for system in &wire.systems {
             sim::System::parse(system).context("systems")?;
@@ -181,14 +213,14 @@ impl Experiment {
             expected_minutes: wire.expected_minutes,
             systems: wire.systems,
             alone: wire.alone,
-            inference,
-            training,
+            span: Span { min_seconds: span.min_seconds, min_requests: span.min_requests },
+            inference: wire.inference,
+            training: wire.training,
             loads,
             seeds: wire.seeds,
             source: wire.trace,
-            span: Span { min_seconds: span.min_seconds, min_requests: span.min_requests },
             claims: wire.claim,
-            quick,
+            size,
         })
     }
 }
@@ -236,19 +268,31 @@ training = ["t"]
 span = { min_seconds = 30, min_requests = 100 }
 "#;
 
-    fn read(text: &str, quick: bool) -> Result<Experiment> {
+    fn read(text: &str, size: Size) -> Result<Experiment> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.toml");
         std::fs::write(&path, text).unwrap();
-        Experiment::read(&path, quick, &["a", "b", "t"].map(str::to_owned).into())
+        Experiment::read(&path, size, &["a", "b", "t"].map(str::to_owned).into())
     }
 
     #[test]
-    fn quick_replaces_jobs_and_span() {
-        let full = read(GOOD, false).unwrap();
-        assert_eq!((full.inference.len(), full.span.min_seconds), (2, 300));
-        let quick = read(GOOD, true).unwrap();
+    fn quick_and_full_replace_what_they_name() {
+        let usual = read(GOOD, Size::Default).unwrap();
+        assert_eq!((usual.inference.len(), usual.span.min_seconds), (2, 300));
+        let quick = read(GOOD, Size::Quick).unwrap();
         assert_eq!((quick.inference.len(), quick.span.min_requests), (1, 100));
+        // Without a full form it is the default one.
+        let full = read(GOOD, Size::Full).unwrap();
+        assert_eq!((full.seeds, full.expected_minutes), (usual.seeds, 1.0));
+        let text = format!(
+            "{GOOD}[full]\nexpected_minutes = 90\nseeds = [1, 2]\nloads = [0.1, 0.5]\nsystems = [\"no-sharing\"]\n"
+        );
+        let full = read(&text, Size::Full).unwrap();
+        assert_eq!((full.seeds.len(), full.loads.len(), full.systems.len()), (2, 2, 1));
+        assert_eq!((full.expected_minutes, full.inference.len(), full.span.min_seconds), (90.0, 2, 300));
+        assert_eq!(read(&text, Size::Default).unwrap().seeds, [1]);
+        let error = format!("{:#}", read(&format!("{text}pairs = 3\n"), Size::Default).unwrap_err());
+        assert!(error.contains("pairs"), "{error}");
     }
 
     #[test]
@@ -267,7 +311,7 @@ span = { min_seconds = 30, min_requests = 100 }
         ] {
             let text = GOOD.replace(from, to);
             assert_ne!(text, GOOD);
-            let error = format!("{:#}", read(&text, false).unwrap_err());
+            let error = format!("{:#}", read(&text, Size::Default).unwrap_err());
             assert!(error.contains(expected), "{expected}: {error}");
         }
     }

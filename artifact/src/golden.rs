@@ -5,6 +5,7 @@ use crate::files;
 use crate::key;
 use crate::root::Root;
 use anyhow::{Context, Result, bail, ensure};
+use flags::Size;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,16 +27,16 @@ pub enum Answer {
 }
 
 /// The file for an experiment.
-pub fn path(root: &Root, experiment: &str, quick: bool) -> PathBuf {
-    root.golden().join(format!("{experiment}{}.csv", if quick { "-quick" } else { "" }))
+pub fn path(root: &Root, experiment: &str, size: Size) -> PathBuf {
+    root.golden().join(format!("{experiment}{}.csv", size.suffix()))
 }
 
 /// Compares a table with its golden values.
 ///
 /// # Errors
 /// A file cannot be read, or a golden table is not the one that was committed.
-pub fn compare(root: &Root, table: &Path, experiment: &str, quick: bool) -> Result<Answer> {
-    let golden = path(root, experiment, quick);
+pub fn compare(root: &Root, table: &Path, experiment: &str, size: Size) -> Result<Answer> {
+    let golden = path(root, experiment, size);
     if !golden.is_file() {
         return Ok(Answer::NotCompared(format!("there is no {}", golden.display())));
     }
@@ -53,7 +54,7 @@ pub fn compare(root: &Root, table: &Path, experiment: &str, quick: bool) -> Resu
 ///
 /// # Errors
 /// A table with failed cells, or of a fake or extrapolated run; files that cannot be written.
-pub fn update(root: &Root, table: &Path, experiment: &str, quick: bool) -> Result<PathBuf> {
+pub fn update(root: &Root, table: &Path, experiment: &str, size: Size) -> Result<PathBuf> {
     let rows = crate::summary::read_csv(table)?;
     for (column, is_wrong, wanted) in [
         ("status", rows.iter().any(|row| row.status == "failed"), "no failed cell"),
@@ -62,7 +63,7 @@ pub fn update(root: &Root, table: &Path, experiment: &str, quick: bool) -> Resul
     ] {
         ensure!(!is_wrong, "{} cannot become golden: column {column} must hold {wanted}", table.display());
     }
-    let golden = path(root, experiment, quick);
+    let golden = path(root, experiment, size);
     fs::create_dir_all(root.golden()).with_context(|| format!("cannot make {}", root.golden().display()))?;
     let bytes =
         bounded::bytes(table, bounded::TABLE).with_context(|| format!("cannot read {}", table.display()))?;
@@ -184,19 +185,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let table = write(folder.path(), &rows());
-        assert!(matches!(compare(&root, &table, "x", true).unwrap(), Answer::NotCompared(_)));
-        update(&root, &table, "x", true).unwrap();
-        assert!(matches!(compare(&root, &table, "x", true).unwrap(), Answer::Equal { rows: 2, .. }));
+        assert!(matches!(compare(&root, &table, "x", Size::Quick).unwrap(), Answer::NotCompared(_)));
+        update(&root, &table, "x", Size::Quick).unwrap();
+        assert!(matches!(compare(&root, &table, "x", Size::Quick).unwrap(), Answer::Equal { rows: 2, .. }));
 
         let mut changed = rows();
         changed[1].upstream_p99_ms = Some(2.501);
         changed[1].key = "another".to_owned();
         let table = write(folder.path(), &changed);
         let expected = "line 3, cell `pair tally 0`: upstream_p99_ms is 2.501, golden 2.5".to_owned();
-        assert_eq!(compare(&root, &table, "x", true).unwrap(), Answer::Different(expected));
+        assert_eq!(compare(&root, &table, "x", Size::Quick).unwrap(), Answer::Different(expected));
 
         let table = write(folder.path(), &rows()[..1]);
-        assert!(matches!(compare(&root, &table, "x", true).unwrap(), Answer::NotCompared(_)));
+        assert!(matches!(compare(&root, &table, "x", Size::Quick).unwrap(), Answer::NotCompared(_)));
     }
 
     #[test]
@@ -204,9 +205,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let table = write(folder.path(), &rows());
-        let golden = update(&root, &table, "x", false).unwrap();
+        let golden = update(&root, &table, "x", Size::Default).unwrap();
         fs::write(&golden, fs::read_to_string(&golden).unwrap().replace("2.5", "2.6")).unwrap();
-        let error = compare(&root, &table, "x", false).unwrap_err();
+        let error = compare(&root, &table, "x", Size::Default).unwrap_err();
         assert!(error.to_string().contains("not the committed one"), "{error}");
     }
 
@@ -221,7 +222,7 @@ mod tests {
                 _ => bad[0].backend = "fake".to_owned(),
             }
             let table = write(folder.path(), &bad);
-            let error = update(&root, &table, "x", false).unwrap_err();
+            let error = update(&root, &table, "x", Size::Default).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         }
     }

@@ -55,6 +55,14 @@ impl Library {
         Ok(Library { machine, machine_label: "fake".to_owned(), programs })
     }
 
+    /// Lets a made-up program need this much memory.
+    #[cfg(test)]
+    pub fn set_memory(&mut self, id: &str, bytes: u64) {
+        if let Some(Ok(program)) = self.programs.get_mut(id) {
+            program.memory_bytes = bytes;
+        }
+    }
+
     /// The program of a workload.
     ///
     /// # Errors

@@ -5,6 +5,8 @@ use crate::experiment::Experiment;
 use crate::library::Library;
 use crate::traffic;
 use anyhow::{Result, ensure};
+use flags::Size;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// TGS reacts in steps of 5 s and profiles for 25 s; in a shorter cell it is all transient.
@@ -140,11 +142,9 @@ impl Plan {
     /// The plan with its cost as text, for `--list`.
     pub fn list(&self, library: &Library, jobs: usize) -> String {
         let mut text = String::new();
-        let mut totals = (0.0, 0.0);
         for table in &self.tables {
             let e = &table.experiment;
-            let quick = if e.quick { " (quick)" } else { "" };
-            let _ = writeln!(text, "{}{quick}: {}\n  {}", e.id, e.title, e.reason);
+            let _ = writeln!(text, "{}{}: {}\n  {}", e.id, e.size_note(), e.title, e.reason);
             let _ = writeln!(
                 text,
                 "  {:>4}  {:13} {:21} {:22} {:24} {:>5} {:>4} {:>10} {:>8}",
@@ -174,21 +174,30 @@ impl Plan {
                 );
             }
         }
-        for cell in &self.cells {
+        text + &self.cost(library, jobs)
+    }
+
+    /// The cost of the plan as a line of text.
+    pub fn cost(&self, library: &Library, jobs: usize) -> String {
+        let (mut simulated, mut wall) = (0.0, 0.0);
+        let rows = self.tables.iter().flat_map(|table| &table.rows);
+        let skipped: BTreeSet<usize> = rows.filter(|row| row.skip.is_some()).map(|row| row.cell).collect();
+        for (_, cell) in self.cells.iter().enumerate().filter(|(index, _)| !skipped.contains(index)) {
             if let Some(seconds) = simulated_seconds(cell, library) {
-                totals.0 += seconds;
-                totals.1 += seconds / rate(&cell.system);
+                simulated += seconds;
+                wall += seconds / rate(&cell.system);
             }
         }
-        let _ = writeln!(
-            text,
-            "{} cells, {:.0} simulated seconds; about {:.1} minutes with {jobs} at a time (estimated from rates \
-             measured on one core; a cell that is stored already costs nothing)",
-            self.cells.len(),
-            totals.0,
-            totals.1 / jobs as f64 / 60.0
-        );
-        text
+        let minutes = wall / jobs as f64 / 60.0;
+        let about = match minutes {
+            m if m < 120.0 => format!("{m:.1} minutes"),
+            m => format!("{:.1} hours", m / 60.0),
+        };
+        format!(
+            "{} cells, {simulated:.0} simulated seconds; about {about} with {jobs} at a time (estimated from rates \
+             measured on one core; a cell that is stored already costs nothing)\n",
+            self.cells.len()
+        )
     }
 }
 
@@ -200,7 +209,7 @@ fn span_for(system: &str, e: &Experiment) -> Result<Span> {
     }
     // A quick run is short by design and lengthens these cells; a full one must say what it means.
     ensure!(
-        e.quick,
+        e.size == Size::Quick,
         "{}: span.min_seconds = {} is too short for `{system}`, which needs {TGS_SECONDS} s to leave its start-up",
         e.id,
         e.span.min_seconds
@@ -214,7 +223,7 @@ fn too_large(cell: &Cell, library: &Library) -> Option<String> {
     let device = library.machine.memory_bytes;
     (u128::from(together) * 100 > u128::from(device) * u128::from(MEMORY_PERCENT)).then(|| {
         format!(
-            "the two jobs need {:.1} GiB of the device's {:.1} GiB",
+            "does not fit: the two jobs need {:.1} GiB of the device's {:.1} GiB",
             together as f64 / (1u64 << 30) as f64,
             device as f64 / (1u64 << 30) as f64
         )
@@ -242,7 +251,8 @@ pub fn simulated_seconds(cell: &Cell, library: &Library) -> Option<f64> {
 /// Simulated seconds per second on one core, for estimates only: means over the default experiments on a 2-core AMD EPYC,
 /// rounded down. The simulator's cost follows the events on the device, so systems that run both jobs at once cost most.
 pub fn rate(system: &str) -> f64 {
-    match system {
+    // Parameters, as in `tally:threshold_ms=1`, change it little.
+    match system.split(':').next().unwrap_or(system) {
         "no-sharing" => 9000.0,
         "tgs" | "tgs-mps" | "time-slicing" => 4000.0,
         "gate" | "gate-cubin" | "tally" => 1000.0,
@@ -276,7 +286,7 @@ mod tests {
             source: Source::Poisson,
             span: Span { min_seconds, min_requests: 100 },
             claims: Vec::new(),
-            quick,
+            size: if quick { Size::Quick } else { Size::Default },
         }
     }
 
@@ -341,6 +351,37 @@ mod tests {
         assert_eq!(closed_loop_requests(&cell, 2_000_000_000), 1000);
         assert_eq!(closed_loop_requests(&cell, 100_000_000), 3000);
         assert_eq!(closed_loop_requests(&cell, 4_000_000), 10_000);
+    }
+
+    #[test]
+    fn a_pair_that_does_not_fit_is_a_row_and_is_not_run() {
+        let mut library = library();
+        // Together with `a`, 99 % of the device are exceeded by `u` and just reached by `t`.
+        let limit = library.machine.memory_bytes / 100 * 99;
+        library.set_memory("a", 1 << 30);
+        library.set_memory("t", limit - (1 << 30));
+        library.set_memory("u", limit);
+        let plan = Plan::new(vec![experiment(&["mps", "gate"], false, 300)], &library).unwrap();
+        let skipped: Vec<(String, String)> = (plan.tables[0].rows.iter())
+            .filter_map(|row| Some((plan.cells[row.cell].to_string(), row.skip.clone()?)))
+            .collect();
+        let cells: Vec<&str> = skipped.iter().map(|(cell, _)| cell.as_str()).collect();
+        assert_eq!(cells, ["pair mps a u load 0.5 seed 1", "pair gate a u load 0.5 seed 1"]);
+        assert!(skipped[0].1.starts_with("does not fit: the two jobs need "), "{skipped:?}");
+        assert!(plan.list(&library, 2).contains("skipped: does not fit"));
+        // The row says so and has no numbers; the other cells have results.
+        let folder = tempfile::tempdir().unwrap();
+        let traffic = traffic::Traffic::new(&crate::root::Root::at(folder.path()));
+        let store = crate::store::Store::open(folder.path()).unwrap();
+        let fake = crate::executor::Fake { cell_time: Default::default(), fail: None, slower: 0 };
+        let (finished, tally) = crate::run::Run::new(&plan, &library, &traffic, &fake, &store).all().unwrap();
+        assert_eq!((tally.skipped, tally.failed, tally.executed), (2, 0, plan.cells.len() - 2));
+        let rows = crate::summary::rows(&plan, &plan.tables[0], &finished, "fake", "fake");
+        for row in rows.iter().filter(|row| row.status == "skipped") {
+            assert_eq!((row.training.as_str(), row.error.as_str()), ("u", skipped[0].1.as_str()));
+            assert_eq!((row.requests, row.upstream_p99_ms, row.be_norm), (None, None, None));
+        }
+        assert_eq!(rows.iter().filter(|row| row.status == "skipped").count(), 2);
     }
 
     #[test]

@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn everything_that_an_experiment_reads_is_named() {
         let root = Root::at(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")));
-        let experiment = Experiment::load(&root, "fig7a", false).unwrap();
+        let experiment = Experiment::load(&root, "fig7a", flags::Size::Default).unwrap();
         let inputs = inputs(&root, "h200", "h200", &[&experiment]);
         for name in [
             "Cargo.lock",

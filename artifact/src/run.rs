@@ -322,7 +322,7 @@ mod tests {
             source: Source::Poisson,
             span: Span { min_seconds: 1, min_requests: 100 },
             claims: Vec::new(),
-            quick: true,
+            size: flags::Size::Quick,
         };
         let folder = tempfile::tempdir().unwrap();
         let library = Library::fake(["a", "t"].into_iter()).unwrap();

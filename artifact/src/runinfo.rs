@@ -6,8 +6,10 @@ use crate::library::RECORDED_ON;
 use crate::provenance;
 use crate::root::Root;
 use crate::run::Tally;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
+use clap::ValueEnum;
 use duct::cmd;
+use flags::Size;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,8 +26,8 @@ pub struct RunInfo {
     /// As in the column `machine`.
     pub machine: String,
     pub backend: String,
-    /// A quick run: one pair and short cells.
-    pub quick: bool,
+    /// How much of the experiments was run: `quick`, `default` or `full`.
+    pub size: String,
     /// Every time that `reproduce` worked in this folder, the latest last.
     #[serde(default)]
     pub invocation: Vec<Invocation>,
@@ -146,6 +148,15 @@ impl RunInfo {
         toml::from_str(&text).with_context(|| format!("in {}", path.display()))
     }
 
+    /// How much of the experiments was run.
+    ///
+    /// # Errors
+    /// A size that this version does not know.
+    pub fn size(&self) -> Result<Size> {
+        Size::from_str(&self.size, false)
+            .map_err(|_| anyhow!("{NAME}: size `{}` is not one of quick, default, full", self.size))
+    }
+
     /// Appends an invocation to the folder's file. One that cannot be read, as of another version, is kept under
     /// another name and a new one begun; the name is returned.
     ///
@@ -155,7 +166,7 @@ impl RunInfo {
         run: &Path,
         machine: &str,
         backend: &str,
-        quick: bool,
+        size: Size,
         invocation: Invocation,
     ) -> Result<Option<PathBuf>> {
         let path = run.join(NAME);
@@ -175,7 +186,7 @@ impl RunInfo {
         };
         info.machine = machine.to_owned();
         info.backend = backend.to_owned();
-        info.quick = quick;
+        info.size = size.name().to_owned();
         info.invocation.push(invocation);
         files::write_atomically(&path, toml::to_string(&info)?.as_bytes())?;
         Ok(aside)
@@ -263,17 +274,18 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         for command in ["one", "two"] {
             let invocation = Invocation { command: command.to_owned(), ..Invocation::default() };
-            RunInfo::append(run.path(), "h200", "sim", true, invocation).unwrap();
+            RunInfo::append(run.path(), "h200", "sim", Size::Quick, invocation).unwrap();
         }
         let info = RunInfo::read(run.path()).unwrap();
-        assert_eq!((info.quick, info.invocation.len()), (true, 2));
+        assert_eq!((info.size().unwrap(), info.invocation.len()), (Size::Quick, 2));
         assert_eq!(info.invocation[1].command, "two");
     }
 
     #[test]
     fn what_another_version_wrote_is_kept_aside() {
         let run = tempfile::tempdir().unwrap();
-        let append = || RunInfo::append(run.path(), "h200", "sim", true, Invocation::default()).unwrap();
+        let append =
+            || RunInfo::append(run.path(), "h200", "sim", Size::Quick, Invocation::default()).unwrap();
         assert_eq!(append(), None);
         for old in ["run.toml.old-1", "run.toml.old-2"] {
             fs::write(run.path().join(NAME), "a_new_field = 1\n").unwrap();

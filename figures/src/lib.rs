@@ -7,10 +7,17 @@
 
 pub mod axis;
 pub mod canvas;
+pub mod chart;
 pub mod csv;
+pub mod fig10;
+pub mod fig4;
 pub mod fig5;
+pub mod fig6b;
 pub mod fig7a;
+pub mod fig9;
 pub mod grid;
+pub mod inputs;
+pub mod layout;
 pub mod markdown;
 pub mod output;
 pub mod overheads;
@@ -22,5 +29,7 @@ pub mod records;
 pub mod registry;
 pub mod stats;
 pub mod style;
+pub mod sweep;
+pub mod workloads;
 
 pub use output::{Check, check, draw};

@@ -66,6 +66,7 @@ pub struct Record {
     pub trace: Option<String>,
     pub status: Status,
     pub error: Option<String>,
+    pub span_ns: Option<u64>,
     pub upstream_n: Option<u64>,
     pub upstream_p50_ms: Option<f64>,
     pub upstream_p99_ms: Option<f64>,
@@ -98,6 +99,11 @@ impl Records {
     /// Rows with both jobs.
     pub fn pairs(&self) -> impl Iterator<Item = &Record> {
         self.rows.iter().filter(|r| r.kind == Kind::Pair)
+    }
+
+    /// The table with some of its rows.
+    pub fn only(&self, keep: impl Fn(&Record) -> bool) -> Records {
+        Records { path: self.path.clone(), rows: self.rows.iter().filter(|r| keep(r)).cloned().collect() }
     }
 
     /// Why the table is incomplete: failed cells, and finished pairs without a number that figures need.
@@ -145,17 +151,7 @@ impl Records {
 /// Missing or unreadable file; unknown, missing or repeated columns; a value that does not parse, is not
 /// finite or is out of range; derived columns that contradict the ones they come from; a pair twice.
 pub fn read(path: &Path, experiment: &str) -> Result<Records> {
-    let unreadable =
-        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
-    bounded::check(path, bounded::TABLE).with_context(unreadable)?;
-    let frame = CsvReadOptions::default()
-        .with_has_header(true)
-        // No inference: all text, so that a bad value can be shown as it stands in the file.
-        .with_infer_schema_length(Some(0))
-        .with_n_threads(Some(1))
-        .try_into_reader_with_file_path(Some(path.to_path_buf()))
-        .and_then(|reader| reader.finish())
-        .with_context(unreadable)?;
+    let frame = frame(path)?;
     check_columns(path, &frame)?;
     let mut rows = Vec::with_capacity(frame.height());
     let mut line = 2;
@@ -167,6 +163,23 @@ pub fn read(path: &Path, experiment: &str) -> Result<Records> {
     }
     check_unique(path, &rows)?;
     Ok(Records { path: path.to_path_buf(), rows })
+}
+
+/// The fields of a CSV file, all as text, so that a bad value can be shown as it stands there.
+///
+/// # Errors
+/// Missing, unreadable or too large a file.
+pub fn frame(path: &Path) -> Result<DataFrame> {
+    let unreadable =
+        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
+    bounded::check(path, bounded::TABLE).with_context(unreadable)?;
+    CsvReadOptions::default()
+        .with_has_header(true)
+        .with_infer_schema_length(Some(0))
+        .with_n_threads(Some(1))
+        .try_into_reader_with_file_path(Some(path.to_path_buf()))
+        .and_then(|reader| reader.finish())
+        .with_context(unreadable)
 }
 
 fn check_columns(path: &Path, frame: &DataFrame) -> Result<()> {
@@ -281,9 +294,7 @@ impl<'a> Row<'a> {
         }
         // Columns that no figure uses are still read: a file that is wrong in one place is not to be trusted
         // in another.
-        for column in ["requests", "span_ns"] {
-            self.count(column)?;
-        }
+        self.count("requests")?;
         for (of, unit) in [("upstream", "ms"), ("service", "ns"), ("e2e", "ns")] {
             for what in ["mean", "p50", "p90", "p95", "p99"] {
                 self.time(&format!("{of}_{what}_{unit}"))?;
@@ -326,6 +337,7 @@ impl<'a> Row<'a> {
                 _ => return Err(self.bad("status", "is not one of ok, failed, skipped")),
             },
             error: self.text("error"),
+            span_ns: self.count("span_ns")?,
             upstream_n: self.count("upstream_n")?,
             upstream_p50_ms: self.time("upstream_p50_ms")?,
             upstream_p99_ms: self.time("upstream_p99_ms")?,

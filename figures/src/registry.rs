@@ -2,10 +2,13 @@
 
 use anyhow::{Result, anyhow};
 
+use crate::fig6b::Loads;
 use crate::fig7a;
+use crate::fig9::Dots;
+use crate::fig10::Thresholds;
 use crate::grid::Grid;
-use crate::records::Records;
-use crate::{fig5, overheads, pairs};
+use crate::inputs::Inputs;
+use crate::{fig4, fig5, fig6b, fig9, fig10, overheads, pairs, workloads};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +28,10 @@ impl Output {
 pub struct Entry {
     pub id: &'static str,
     pub title: &'static str,
-    /// The table it is drawn from: `<experiment>.csv`.
-    pub experiment: &'static str,
+    /// The experiments it shows, `<experiment>.csv` each. It is drawn as soon as the first has a table.
+    pub experiments: &'static [&'static str],
+    /// Other files of the run folder that it is drawn from; all of them must be there.
+    pub records: &'static [&'static str],
     pub aliases: &'static [&'static str],
     /// What it corresponds to in upstream's scripts.
     pub upstream: &'static str,
@@ -34,51 +39,129 @@ pub struct Entry {
     pub paper_number: &'static str,
     /// What a reader should know before comparing; may be empty.
     pub note: &'static str,
-    render: fn(&Entry, &Records) -> Result<Vec<Output>>,
+    render: fn(&Entry, &Inputs) -> Result<Vec<Output>>,
 }
 
 impl Entry {
+    /// Names of what it is drawn from: experiments, then other files.
+    pub fn sources(&self) -> Vec<&'static str> {
+        self.experiments.iter().chain(self.records).copied().collect()
+    }
+
     /// Every file of this figure or table.
     ///
     /// # Errors
     /// The records cannot be shown in one picture, or a system has no style.
-    pub fn render(&self, records: &Records) -> Result<Vec<Output>> {
-        (self.render)(self, records)
+    pub fn render(&self, inputs: &Inputs) -> Result<Vec<Output>> {
+        (self.render)(self, inputs)
     }
 }
 
 /// All figures and tables.
 pub static ENTRIES: &[Entry] = &[
     Entry {
+        id: "fig4",
+        title: "Motivation: tail latency under time-slicing and MPS",
+        experiments: &["fig4"],
+        records: &[],
+        aliases: &["motivation"],
+        upstream: "motivation bars",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let grid = Grid::of(inputs.first()?)?;
+            figure(entry, &fig4::picture(&grid)?, fig5::csv(&grid))
+        },
+    },
+    Entry {
         id: "fig5",
         title: "End-to-end p99 latency and system throughput",
-        experiment: "fig5",
+        experiments: &["fig5"],
+        records: &[],
         aliases: &["end-to-end"],
         upstream: "end-to-end grid of the pairwise runs (load 0.5)",
         paper_number: "inferred",
         note: "",
-        render: |entry, records| {
-            let grid = Grid::of(records)?;
+        render: |entry, inputs| {
+            let grid = Grid::of(inputs.first()?)?;
             figure(entry, &fig5::picture(&grid)?, fig5::csv(&grid))
+        },
+    },
+    Entry {
+        id: "fig6b",
+        title: "Load sweep: tail latency and best-effort throughput",
+        experiments: &["fig6b"],
+        records: &[],
+        aliases: &["load-sweep"],
+        upstream: "latency and throughput against load (2x2)",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let loads = Loads::of(inputs.first()?)?;
+            figure(entry, &fig6b::picture(&loads)?, fig6b::csv(&loads))
         },
     },
     Entry {
         id: "fig7",
         title: "Performance decomposition",
-        experiment: "fig7a",
+        experiments: &["fig7a"],
+        records: &[],
         aliases: &["decomposition", "fig7a"],
         upstream: "ablation bars",
         paper_number: "inferred",
         note: fig7a::PANEL_B,
-        render: |entry, records| {
-            let grid = Grid::of(records)?;
+        render: |entry, inputs| {
+            let grid = Grid::of(inputs.first()?)?;
             figure(entry, &fig7a::picture(&grid)?, fig5::csv(&grid))
+        },
+    },
+    Entry {
+        id: "fig9",
+        title: "Service time against response time",
+        experiments: &["fig5"],
+        records: &[],
+        aliases: &["service-vs-response"],
+        upstream: "none: upstream measures service time alone",
+        paper_number: "ours, not in the paper's scripts",
+        note: "",
+        render: |entry, inputs| {
+            let dots = Dots::of(inputs.first()?)?;
+            figure(entry, &fig9::picture(&dots)?, fig9::csv(&dots))
+        },
+    },
+    Entry {
+        id: "fig10",
+        title: "Sensitivity to Tally's turnaround-latency threshold",
+        experiments: &["fig10"],
+        records: &[],
+        aliases: &["threshold"],
+        upstream: "threshold sweep",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let thresholds = Thresholds::of(inputs.first()?)?;
+            figure(entry, &fig10::picture(&thresholds)?, fig10::csv(&thresholds))
+        },
+    },
+    Entry {
+        id: "table2",
+        title: "Workloads: the paper's, upstream's and ours",
+        experiments: &[],
+        records: &["workloads.csv"],
+        aliases: &["workloads"],
+        upstream: "none: its configurations and workload scripts, read",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let (markdown, csv) = workloads::render(entry.title, &inputs.path("workloads.csv"))?;
+            Ok(table(entry, markdown, csv))
         },
     },
     Entry {
         id: "overheads",
         title: "p99 overhead and system throughput by system",
-        experiment: "fig5",
+        experiments: &["fig5"],
+        records: &[],
         aliases: &[],
         upstream: "collect_numbers, beside the paper and the published A100 demo",
         paper_number: "",
@@ -88,7 +171,8 @@ pub static ENTRIES: &[Entry] = &[
     Entry {
         id: "pairs",
         title: "Every cell of the end-to-end grid",
-        experiment: "fig5",
+        experiments: &["fig5"],
+        records: &[],
         aliases: &[],
         upstream: "priority-aware-perf.csv",
         paper_number: "",
@@ -98,7 +182,8 @@ pub static ENTRIES: &[Entry] = &[
     Entry {
         id: "overheads-fig7",
         title: "p99 overhead and system throughput by system, decomposition",
-        experiment: "fig7a",
+        experiments: &["fig7a"],
+        records: &[],
         aliases: &[],
         upstream: "collect_numbers, beside the paper and the published A100 demo",
         paper_number: "",
@@ -108,7 +193,8 @@ pub static ENTRIES: &[Entry] = &[
     Entry {
         id: "pairs-fig7",
         title: "Every cell of the decomposition",
-        experiment: "fig7a",
+        experiments: &["fig7a"],
+        records: &[],
         aliases: &[],
         upstream: "priority-aware-perf.csv",
         paper_number: "",
@@ -148,27 +234,44 @@ fn table(entry: &Entry, markdown: String, csv: String) -> Vec<Output> {
     vec![Output::new(path("md"), markdown), Output::new(path("csv"), csv)]
 }
 
-fn render_overheads(entry: &Entry, records: &Records) -> Result<Vec<Output>> {
-    let (markdown, csv) = overheads::render(entry.title, records)?;
+fn render_overheads(entry: &Entry, inputs: &Inputs) -> Result<Vec<Output>> {
+    let (markdown, csv) = overheads::render(entry.title, inputs.first()?)?;
     Ok(table(entry, markdown, csv))
 }
 
-fn render_pairs(entry: &Entry, records: &Records) -> Result<Vec<Output>> {
-    let (markdown, csv) = pairs::render(entry.title, records)?;
+fn render_pairs(entry: &Entry, inputs: &Inputs) -> Result<Vec<Output>> {
+    let (markdown, csv) = pairs::render(entry.title, inputs.first()?)?;
     Ok(table(entry, markdown, csv))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn names_are_used_once_and_experiments_exist() {
+        let names: Vec<&str> =
+            ENTRIES.iter().flat_map(|e| [e.id].into_iter().chain(e.aliases.iter().copied())).collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[..i].contains(name), "`{name}` names two figures");
+        }
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../artifact/experiments");
+        for entry in ENTRIES {
+            assert!(!entry.sources().is_empty(), "{}", entry.id);
+            for experiment in entry.experiments {
+                assert!(folder.join(format!("{experiment}.toml")).is_file(), "{}: {experiment}", entry.id);
+            }
+        }
+    }
 
     #[test]
     fn aliases_lead_to_their_figure() {
         assert_eq!(find("end-to-end").unwrap().id, "fig5");
         assert_eq!(find("decomposition").unwrap().id, "fig7");
-        let error = find("fig9").unwrap_err().to_string();
+        let error = find("fig99").unwrap_err().to_string();
         assert!(
-            error.contains("fig9") && error.contains("fig5") && error.contains("decomposition"),
+            error.contains("fig99") && error.contains("fig5") && error.contains("decomposition"),
             "{error}"
         );
     }

@@ -37,7 +37,7 @@ fn simulate(flags: &flags::Reproduce, first: &[&str], because: &str) -> Result<u
     if !go_on || flags.list {
         return Ok(cells);
     }
-    let folder = flags::out_folder(flags.out.as_deref(), flags.machine, "sim", flags.quick);
+    let folder = flags::out_folder(flags.out.as_deref(), flags.machine, "sim", flags.size());
     if !has_figures(&folder) {
         return Ok(cells);
     }

@@ -13,7 +13,7 @@ use crate::runinfo::{Invocation, RunInfo};
 use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
-use crate::{claims, files, h200_check, sums};
+use crate::{catalogue, claims, files, h200_check, sums};
 use anyhow::{Context, Result, ensure};
 use flags::Reproduce;
 use std::path::Path;
@@ -40,7 +40,10 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         say(&plan.list(&library, jobs));
         return Ok(0);
     }
-    let folder = flags::out_folder(flags.out.as_deref(), flags.machine, executor.backend(), flags.quick);
+    if flags.full {
+        say(&format!("--full: {}", plan.cost(&library, jobs)));
+    }
+    let folder = flags::out_folder(flags.out.as_deref(), flags.machine, executor.backend(), flags.size());
     let store = Store::open(&folder)?;
     let planned: Vec<&Experiment> = plan.tables.iter().map(|table| &table.experiment).collect();
     let mut invocation =
@@ -57,9 +60,10 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         files::write_atomically(&path, &summary::to_csv(&rows)?)?;
         tables.push((&table.experiment, rows));
     }
+    files::write_atomically(&folder.join(catalogue::NAME), &catalogue::to_csv(&root)?)?;
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
     let aside =
-        RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.quick, invocation)?;
+        RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.size(), invocation)?;
     if let Some(old) = aside {
         run.progress.note(&format!("run.toml is torn or of another version; kept as {}", old.display()));
     }
@@ -80,7 +84,7 @@ fn experiments(flags: &Reproduce, root: &Root) -> Result<Vec<Experiment>> {
     }
     let mut experiments: Vec<Experiment> = Vec::new();
     for id in ids {
-        let mut experiment = Experiment::load(root, &id, flags.quick)?;
+        let mut experiment = Experiment::load(root, &id, flags.size())?;
         if let Some(n) = flags.seeds {
             experiment.seeds = (1..=n).collect();
         }
@@ -121,9 +125,8 @@ fn report(folder: &Path, tally: &Tally, cells: &[Cell], finished: &[Finished], s
 }
 
 fn judge(root: &Root, experiment: &Experiment, rows: &[Row], backend: &str) -> Result<()> {
-    let quick = if experiment.quick { " (quick)" } else { "" };
     if !experiment.claims.is_empty() {
-        say(&format!("claims of {}{quick}:\n", experiment.id));
+        say(&format!("claims of {}{}:\n", experiment.id, experiment.size_note()));
         say(&claims::report(&experiment.claims, rows, backend));
     }
     if experiment.id == h200_check::ID {

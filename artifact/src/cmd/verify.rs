@@ -56,7 +56,7 @@ fn numbers(root: &Root, folder: &Path, info: &RunInfo) -> Result<bool> {
     for (experiment, table) in tables(root, folder)? {
         // A measurement on a GPU, or an extrapolation, has no golden values.
         let answer = if info.backend == "sim" && info.machine == "h200" {
-            golden::compare(root, &table, &experiment, info.quick)?
+            golden::compare(root, &table, &experiment, info.size()?)?
         } else {
             Answer::NotCompared(format!(
                 "golden values are of sim on h200, not {} on {}",
@@ -91,12 +91,12 @@ fn numbers(root: &Root, folder: &Path, info: &RunInfo) -> Result<bool> {
 
 fn update(root: &Root, folder: &Path, info: &RunInfo) -> Result<()> {
     for (experiment, table) in tables(root, folder)? {
-        match golden::compare(root, &table, &experiment, info.quick) {
+        match golden::compare(root, &table, &experiment, info.size()?) {
             Ok(Answer::Equal { .. }) => continue,
             Ok(Answer::Different(what)) => say(&format!("   {experiment} was different: {what}\n")),
             Ok(Answer::NotCompared(_)) | Err(_) => {}
         }
-        let golden = golden::update(root, &table, &experiment, info.quick)?;
+        let golden = golden::update(root, &table, &experiment, info.size()?)?;
         say(&format!("   wrote {}; say in the commit why the values moved\n", golden.display()));
     }
     Ok(())

@@ -40,7 +40,7 @@ fn facts(info: &std::result::Result<RunInfo, String>) -> BTreeMap<String, String
     };
     put("backend", info.backend.clone());
     put("machine", info.machine.clone());
-    put("quick", info.quick.to_string());
+    put("size", info.size.clone());
     // The latest in the order of the file: a clock can go backwards.
     let Some(last) = info.invocation.last() else { return facts };
     let Invocation { revision, dirty, version, rustc, host_cpu, host_os, .. } = last;

@@ -4,6 +4,8 @@ use artifact::experiment::Experiment;
 use artifact::library::Library;
 use artifact::plan::{Plan, simulated_seconds};
 use artifact::root::Root;
+use clap::ValueEnum;
+use flags::Size;
 use std::path::Path;
 
 #[test]
@@ -12,9 +14,11 @@ fn doctor_counts_the_cells_of_the_plan() {
     let root = Root::at(folder);
     let prices = doctor::costs::prices(&folder.join("artifact/prices.toml")).unwrap();
     let costs = doctor::costs::all(folder, &prices).unwrap();
-    assert_eq!(costs.len(), Experiment::ids(&root).unwrap().len());
+    let usual = costs.iter().filter(|cost| cost.size == "default").count();
+    assert_eq!(usual, Experiment::ids(&root).unwrap().len());
     for cost in costs {
-        let experiment = Experiment::load(&root, &cost.experiment, false).unwrap();
+        let experiment =
+            Experiment::load(&root, &cost.experiment, Size::from_str(cost.size, false).unwrap()).unwrap();
         let jobs: Vec<String> = experiment.inference.iter().chain(&experiment.training).cloned().collect();
         let library = Library::load(&root, "h200", jobs.iter().map(String::as_str)).unwrap();
         let plan = Plan::new(vec![experiment], &library).unwrap();

@@ -164,7 +164,7 @@ fn records_of_another_version() {
     let cell = format!("run/cells/{}/cell.toml", cells[0]);
     repository.replace(&cell, "status = ", "colour = \"red\"\nstatus = ");
     // And a run.toml that knows more than this version.
-    repository.replace("run/run.toml", "quick = false", "quick = false\ncluster = \"x\"");
+    repository.replace("run/run.toml", "size = \"default\"", "size = \"default\"\ncluster = \"x\"");
     let answer = repository.run(&["fake", "--out", "run"]);
     answer.expect(0, "1 run, 13 were stored").expect(0, "cell.toml is torn or of another version");
     answer.expect(0, "run.toml is torn or of another version; kept as run/run.toml.old-1");

@@ -1,6 +1,6 @@
 //! The systems under comparison, by name.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 pub use sched::gate::Level;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,14 @@ pub struct Gate {
     pub idle_wait_ns: u64,
 }
 
+/// Tally with another turnaround-latency threshold: `tally:threshold_ms=0.1`.
+const THRESHOLD: &str = "tally:threshold_ms=";
+
+fn threshold_ns(text: &str) -> Option<u64> {
+    let ns = text.parse::<f64>().ok()? * 1e6;
+    (0.5..=1e9).contains(&ns).then(|| ns.round() as u64)
+}
+
 impl System {
     /// Names that [`System::parse`] accepts, in the order of the tables.
     pub const NAMES: &'static [&'static str] = &[
@@ -103,7 +111,32 @@ impl System {
             "gate-mps" => gate(Substrate::Mps, Level::Launch, 1),
             "gate-mps-2" => gate(Substrate::Mps, Level::Launch, 2),
             "gate-mps-8" => gate(Substrate::Mps, Level::Launch, 8),
+            other if other.starts_with(THRESHOLD) => System::Tally(Tally {
+                mode: TallyMode::Full,
+                threshold_ns: threshold_ns(&other[THRESHOLD.len()..]).with_context(|| {
+                    format!("`{other}`: the threshold must be above 0 and at most 1000 ms, to the nanosecond")
+                })?,
+            }),
             other => bail!("unknown system `{other}`; known systems: {}", System::NAMES.join(", ")),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tally_takes_a_threshold() {
+        let tally = |name| match System::parse(name) {
+            Ok(System::Tally(tally)) => tally.threshold_ns,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(tally("tally"), tally("tally:threshold_ms=0.0316"));
+        assert_eq!(tally("tally:threshold_ms=3.16"), 3_160_000);
+        for bad in ["0", "-1", "x", "", "inf", "nan", "2000"] {
+            let error = System::parse(&format!("tally:threshold_ms={bad}")).unwrap_err();
+            assert!(error.to_string().contains("threshold"), "{bad}: {error}");
+        }
     }
 }

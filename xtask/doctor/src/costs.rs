@@ -42,6 +42,8 @@ pub struct Price {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
     pub experiment: String,
+    /// `default`, or `full` for `--full`, which only the experiments with a full form have.
+    pub size: &'static str,
     /// Run when no experiment is named.
     pub default: bool,
     pub cells: u64,
@@ -56,7 +58,7 @@ pub struct Cost {
 }
 
 /// The part of an experiment that the cost depends on; what is wrong with the rest is its reader's to say.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct Experiment {
     default: bool,
     expected_minutes: f64,
@@ -68,9 +70,22 @@ struct Experiment {
     loads: Vec<f64>,
     seeds: Vec<u64>,
     span: Span,
+    full: Option<Full>,
 }
 
-#[derive(Deserialize)]
+/// What `--full` replaces.
+#[derive(Clone, Deserialize)]
+struct Full {
+    expected_minutes: Option<f64>,
+    systems: Option<Vec<String>>,
+    inference: Option<Vec<String>>,
+    training: Option<Vec<String>>,
+    loads: Option<Vec<f64>>,
+    seeds: Option<Vec<u64>>,
+    span: Option<Span>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
 struct Span {
     min_seconds: u64,
     min_requests: u64,
@@ -111,15 +126,32 @@ pub fn all(root: &Path, prices: &Prices) -> Result<Vec<Cost>> {
     for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "toml") {
-            costs.push(one(root, &path, prices).with_context(|| format!("in {}", path.display()))?);
+            costs.extend(both(root, &path, prices).with_context(|| format!("in {}", path.display()))?);
         }
     }
-    costs.sort_by(|a, b| a.experiment.cmp(&b.experiment));
+    costs.sort_by(|a, b| (&a.experiment, a.size).cmp(&(&b.experiment, b.size)));
     Ok(costs)
 }
 
-fn one(root: &Path, path: &Path, prices: &Prices) -> Result<Cost> {
-    let e: Experiment = toml::from_str(&bounded::text(path, bounded::DEFINITION)?)?;
+/// The default form of an experiment, and the full one if it has one.
+fn both(root: &Path, path: &Path, prices: &Prices) -> Result<Vec<Cost>> {
+    let mut e: Experiment = toml::from_str(&bounded::text(path, bounded::DEFINITION)?)?;
+    let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let full = e.full.take().map(|full| Experiment {
+        expected_minutes: full.expected_minutes.unwrap_or(e.expected_minutes),
+        systems: full.systems.unwrap_or_else(|| e.systems.clone()),
+        inference: full.inference.unwrap_or_else(|| e.inference.clone()),
+        training: full.training.unwrap_or_else(|| e.training.clone()),
+        loads: full.loads.unwrap_or_else(|| e.loads.clone()),
+        seeds: full.seeds.unwrap_or_else(|| e.seeds.clone()),
+        span: full.span.unwrap_or(e.span),
+        ..e.clone()
+    });
+    let sizes = [Some((e, "default")), full.map(|e| (e, "full"))].into_iter().flatten();
+    Ok(sizes.map(|(e, size)| one(root, id.clone(), &e, size, prices)).collect())
+}
+
+fn one(root: &Path, experiment: String, e: &Experiment, size: &'static str, prices: &Prices) -> Cost {
     // Beside the pairs, a server has a cell alone without sharing, and one under each of these.
     let alone = 1.0 + e.alone.len() as f64;
     let shared = e.systems.iter().filter(|system| *system != "no-sharing").count() as f64;
@@ -147,15 +179,16 @@ fn one(root: &Path, path: &Path, prices: &Prices) -> Result<Cost> {
     let gpu_hours = (seconds + cells * prices.estimate.setup_seconds_per_cell) / 3600.0;
     let dollars =
         prices.price.iter().map(|price| (price.name.clone(), cents(gpu_hours * price.dollars_per_hour)));
-    Ok(Cost {
-        experiment: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    Cost {
+        experiment,
+        size,
         default: e.default,
         cells: cells as u64,
         simulator_minutes: e.expected_minutes,
         gpu_span_hours: hundredths(seconds / 3600.0),
         gpu_hours: hundredths(gpu_hours),
         dollars: dollars.collect(),
-    })
+    }
 }
 
 /// Mean time of a request of this server when it was recorded.
@@ -189,7 +222,9 @@ mod tests {
         fs::write(at("workloads/profiles/h200/s.toml"), "[unprofiled]\nmean_ns = 2_000_000_000\n").unwrap();
         let text = "default = true\nexpected_minutes = 1.5\nsystems = [\"no-sharing\", \"mps\", \"gate\"]\n\
             inference = [\"s\", \"unrecorded\"]\ntraining = [\"t\"]\nloads = [0.5]\nseeds = [1]\n\
-            [span]\nmin_seconds = 300\nmin_requests = 100\n";
+            [span]\nmin_seconds = 300\nmin_requests = 100\n\
+            [full]\nexpected_minutes = 9\nseeds = [1, 2]\nsystems = [\"mps\"]\ninference = [\"unrecorded\"]\n\
+            span = { min_seconds = 600, min_requests = 100 }\n";
         fs::write(at("artifact/experiments/x.toml"), text).unwrap();
         let price = Price {
             name: "p".to_owned(),
@@ -209,6 +244,9 @@ mod tests {
         assert_eq!(costs[0].gpu_span_hours, hundredths(seconds / 3600.0));
         assert_eq!(costs[0].gpu_hours, hundredths((seconds + 540.0) / 3600.0));
         assert_eq!(costs[0].dollars["p"], cents((seconds + 540.0) / 1800.0));
+        // Twice: training, the server alone (which counts nothing without a recording) and paced, and one pair.
+        assert_eq!((costs[1].size, costs[1].cells, costs[1].simulator_minutes), ("full", 8, 9.0));
+        assert_eq!(costs[1].gpu_span_hours, hundredths(2.0 * 3.0 * 600.0 / 3600.0));
     }
 
     #[test]

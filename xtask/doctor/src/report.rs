@@ -117,7 +117,12 @@ impl Report {
         }
         text.push('\n');
         for cost in &self.cost {
-            let name = format!("{}{}", cost.experiment, if cost.default { "" } else { " (by name only)" });
+            let how = match (cost.size, cost.default) {
+                ("full", _) => " (--full)",
+                (_, true) => "",
+                (_, false) => " (by name only)",
+            };
+            let name = format!("{}{how}", cost.experiment);
             let _ = write!(
                 text,
                 "  {name:26} {:>5} {:>14} {:>9.2}",
@@ -156,6 +161,7 @@ mod tests {
         ];
         let cost = Cost {
             experiment: "fig5".to_owned(),
+            size: "default",
             default: true,
             cells: 118,
             simulator_minutes: 5.0,

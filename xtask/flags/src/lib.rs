@@ -55,6 +55,10 @@ pub struct Reproduce {
     #[arg(long)]
     pub quick: bool,
 
+    /// Every pair, 1,000 requests or more behind each p99, and repeats: hours, which are said before it begins
+    #[arg(long, conflicts_with = "quick")]
+    pub full: bool,
+
     /// Where the numbers come from
     #[arg(long, value_enum, default_value_t)]
     pub backend: Backend,
@@ -67,7 +71,7 @@ pub struct Reproduce {
     #[arg(long = "experiment", value_name = "ID")]
     pub experiments: Vec<String>,
 
-    /// The run folder [default: results/<machine>-<backend>, with -quick for --quick]
+    /// The run folder [default: results/<machine>-<backend>, with -quick or -full for those flags]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -92,13 +96,52 @@ pub struct Reproduce {
     pub backend_reason: String,
 }
 
+/// How much of the experiments is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    Quick,
+    #[default]
+    Default,
+    Full,
+}
+
+impl Size {
+    /// As in `run.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Size::Quick => "quick",
+            Size::Default => "default",
+            Size::Full => "full",
+        }
+    }
+
+    /// What is added to names of folders and files: `-quick`, nothing, `-full`.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Size::Quick => "-quick",
+            Size::Default => "",
+            Size::Full => "-full",
+        }
+    }
+}
+
 impl Reproduce {
+    /// How much was asked for.
+    pub fn size(&self) -> Size {
+        match (self.quick, self.full) {
+            (true, _) => Size::Quick,
+            (_, true) => Size::Full,
+            _ => Size::Default,
+        }
+    }
+
     /// The command line that parses to these flags, for a process elsewhere. `backend_reason` is not for users and
     /// stays out.
     pub fn arguments(&self) -> Vec<OsString> {
         // Taken apart field by field, so that a new flag cannot be forgotten here.
         let Reproduce {
             quick,
+            full,
             backend,
             machine,
             experiments,
@@ -110,7 +153,7 @@ impl Reproduce {
             backend_reason: _,
         } = self;
         let mut arguments: Vec<OsString> = Vec::new();
-        let switches = [("--quick", quick), ("--list", list), ("--partial", partial)];
+        let switches = [("--quick", quick), ("--full", full), ("--list", list), ("--partial", partial)];
         arguments.extend(switches.iter().filter(|(_, on)| **on).map(|(name, _)| name.into()));
         let mut add = |name: &str, value: OsString| arguments.extend([name.into(), value]);
         let backend = match backend {
@@ -226,13 +269,10 @@ pub struct Fetch {
 }
 
 /// The run folder of `reproduce`.
-pub fn out_folder(given: Option<&Path>, machine: Machine, backend: &str, quick: bool) -> PathBuf {
+pub fn out_folder(given: Option<&Path>, machine: Machine, backend: &str, size: Size) -> PathBuf {
     match given {
         Some(folder) => folder.to_path_buf(),
-        None => {
-            let quick = if quick { "-quick" } else { "" };
-            Path::new("results").join(format!("{}-{backend}{quick}", machine.name()))
-        }
+        None => Path::new("results").join(format!("{}-{backend}{}", machine.name(), size.suffix())),
     }
 }
 
@@ -246,13 +286,11 @@ pub fn run_folder(given: Option<&Path>) -> Result<PathBuf, String> {
         Some(folder) if folder.is_dir() => Ok(folder.to_path_buf()),
         Some(folder) => Err(format!("there is no run folder {}: {next}", folder.display())),
         None => {
-            let full = out_folder(None, Machine::H200, "sim", false);
-            let quick = out_folder(None, Machine::H200, "sim", true);
-            [&full, &quick]
-                .into_iter()
-                .find(|f| f.is_dir())
-                .cloned()
-                .ok_or_else(|| format!("there is neither {} nor {}: {next}", full.display(), quick.display()))
+            let usual = out_folder(None, Machine::H200, "sim", Size::Default);
+            let quick = out_folder(None, Machine::H200, "sim", Size::Quick);
+            [&usual, &quick].into_iter().find(|f| f.is_dir()).cloned().ok_or_else(|| {
+                format!("there is neither {} nor {}: {next}", usual.display(), quick.display())
+            })
         }
     }
 }
@@ -263,9 +301,11 @@ mod tests {
 
     #[test]
     fn folders_are_named_by_what_determines_them() {
-        assert_eq!(out_folder(None, Machine::H200, "sim", true), Path::new("results/h200-sim-quick"));
-        assert_eq!(out_folder(None, Machine::A100, "sim", false), Path::new("results/a100-sim"));
-        assert_eq!(out_folder(Some(Path::new("x")), Machine::A100, "sim", false), Path::new("x"));
+        let folder = |machine, size| out_folder(None, machine, "sim", size);
+        assert_eq!(folder(Machine::H200, Size::Quick), Path::new("results/h200-sim-quick"));
+        assert_eq!(folder(Machine::H200, Size::Full), Path::new("results/h200-sim-full"));
+        assert_eq!(folder(Machine::A100, Size::Default), Path::new("results/a100-sim"));
+        assert_eq!(out_folder(Some(Path::new("x")), Machine::A100, "sim", Size::Full), Path::new("x"));
     }
 
     #[test]
@@ -277,7 +317,7 @@ mod tests {
         }
         let all = "x --quick --list --partial --backend gpu --machine a100 --experiment fig5 --experiment fig7a \
                    --out results/x --seeds 3 --jobs 2";
-        for line in ["x", all] {
+        for line in ["x", "x --full", all] {
             let typed = <Cli as clap::Parser>::parse_from(line.split_whitespace()).flags;
             let passed = [OsString::from("x")].into_iter().chain(typed.arguments());
             let again = <Cli as clap::Parser>::parse_from(passed).flags;
