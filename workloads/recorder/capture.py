@@ -124,9 +124,10 @@ def run_trace(program, args: argparse.Namespace) -> None:
     from common.harness import warm_up
     from recorder.cupti import Cupti, build
 
-    workload = program(Options())
+    workload = program(Options(stack=args.stack))
     say("built")
-    long_request = program.kind == "inference" and program.trace_units < 20
+    units = program.units_to_trace(args.stack)
+    long_request = program.kind == "inference" and units < 20
     if program.kind == "training":
         warm_up(workload, 5, 2.0)
         clean = measure(workload, units=30, seconds=5.0, cap=25.0)
@@ -138,13 +139,14 @@ def run_trace(program, args: argparse.Namespace) -> None:
         clean = measure(workload, units=300, seconds=5.0, cap=15.0)
     unit = clean["unit"]
     say(f"clean: n={unit['n']} median={unit['median_ns'] / 1e6:.3f} ms")
-    meta = {"workload": program.id, "kind": program.kind, "seed": SEED, "clean": clean}
+    meta = {"workload": program.id, "kind": program.kind, "stack": args.stack, "seed": SEED}
+    meta["clean"] = clean
     meta |= {"versions": versions(), "memory": memory()}
 
     cupti = Cupti(build(args.build))
-    meta["trace"] = trace(workload, cupti, program.trace_units)
+    meta["trace"] = trace(workload, cupti, units)
     rows = cupti.dump("trace_dump", args.out / "trace.csv")
-    say(f"traced {program.trace_units} units, {rows} rows, {meta['trace']['lost_records']} lost")
+    say(f"traced {units} units, {rows} rows, {meta['trace']['lost_records']} lost")
     (args.out / "meta.json").write_text(json.dumps(meta))
 
     cupti.call("survey_start")
@@ -159,14 +161,15 @@ def run_ncu(program, args: argparse.Namespace) -> None:
     import torch
     from common.base import Options
 
-    workload = program(Options(layers=program.profiler_layers))
+    workload = program(Options(layers=program.profiler_layers, stack=args.stack))
     plan = workload.eager_plan()
     for _ in range(2):
         for _, step in plan:
             step()
     say("warm")
     cudart = torch.cuda.cudart()
-    if program.profiler_calls is not None:
+    by_shape = args.stack == "artifact" and program.artifact_profiler_each is not None
+    if program.profiler_calls is not None and not by_shape:
         from recorder.sampling import FirstCalls
 
         start, stop = cudart.cudaProfilerStart, cudart.cudaProfilerStop
@@ -197,6 +200,8 @@ def run_ncu(program, args: argparse.Namespace) -> None:
 
 
 def main() -> None:
+    from common.base import add_stack_option
+
     parser = argparse.ArgumentParser()
     parser.add_argument("phase", choices=("trace", "ncu"))
     parser.add_argument("--workload", required=True)
@@ -204,6 +209,7 @@ def main() -> None:
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--lock", type=Path, required=True)
     parser.add_argument("--limit", type=float, default=60.0)
+    add_stack_option(parser)
     args = parser.parse_args()
     program = load_program(args.workload)
     say("imported")
