@@ -120,8 +120,8 @@ def phase_aggregate(args: argparse.Namespace, raw: Path) -> bool:
     if not rows:
         say(args.workload, "the trace holds no launches")
         return False
-    kernels = ncu.read(raw / "ncu.csv") if (raw / "ncu.csv").exists() else []
-    coverage = ncu.attach(rows, kernels)
+    kernels = ncu.read_all(raw)
+    coverage = ncu.attach(rows, kernels, meta["clean"]["repeats"])
     layers = program_number(args.workload, "profiler_layers")
     if layers is not None and kernels:
         coverage["layers_in_pass"] = layers

@@ -50,7 +50,8 @@ class Inference(Workload):
 
     def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         """Pinned, so that a copy is one asynchronous transfer."""
-        return torch.zeros(*shape, dtype=dtype, pin_memory=self.device.type == "cuda")
+        pinned = self.device.type == "cuda"
+        return torch.zeros(*shape, dtype=dtype, device="cpu", pin_memory=pinned)
 
 
 class SingleGraph(Inference):

@@ -14,13 +14,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 BEGIN = time.monotonic()
+# A profiled operator: a few kernels, each replayed once per group of metrics.
+OPERATOR_SECONDS = 0.6
 
 
 def say(text: str) -> None:
@@ -170,16 +172,21 @@ def run_ncu(program, args: argparse.Namespace) -> None:
     cudart = torch.cuda.cudart()
     by_shape = args.stack == "artifact" and program.artifact_profiler_each is not None
     if program.profiler_calls is not None and not by_shape:
-        from recorder.sampling import FirstCalls
+        from recorder.sampling import FirstCalls, OperatorTimes
 
+        often = Counter(segment for segment, _ in workload.plan())
+        with OperatorTimes(workload.sync) as times:
+            for segment, step in plan:
+                times.weight = often[segment]
+                step()
+        wanted = times.costliest(int(args.limit / OPERATOR_SECONDS / program.profiler_calls))
         start, stop = cudart.cudaProfilerStart, cudart.cudaProfilerStop
-        with FirstCalls(program.profiler_calls, args.limit, start, stop) as sampling:
+        with FirstCalls(wanted, program.profiler_calls, args.limit, start, stop) as sampling:
             for _, step in plan:
                 step()
         sampling.switch(False)
-        late = time.monotonic() >= sampling.end
-        distinct = len(sampling.calls)
-        say(f"profiled {distinct} distinct operators{', limit reached' if late else ''}")
+        late = ", limit reached" if time.monotonic() >= sampling.end else ""
+        say(f"profiled {len(wanted)} of {len(sampling.calls)} distinct operators{late}")
         return
 
     # Kernels run one by one and several times each; past the limit the rest of the

@@ -91,7 +91,7 @@ class Program(Inference):
         self.projection = torch.nn.Linear(hidden, width, bias=False)
         self.concepts = [torch.randn(n, width).half() for n in CONCEPTS]
         self.pixels_host = self.host_buffer(1, 3, side, side, dtype=torch.float16)
-        self.pixels_host.copy_(torch.randn(1, 3, side, side))
+        self.pixels_host.copy_(torch.randn(1, 3, side, side, device="cpu"))
 
     def encode_text(self) -> None:
         with torch.inference_mode():
