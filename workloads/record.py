@@ -42,6 +42,7 @@ def capture_command(phase: str, args: argparse.Namespace, raw: Path) -> list[str
     return [
         sys.executable, script, phase, "--workload", args.workload, "--out", str(raw),
         "--build", str(args.out / "build"), "--lock", str(args.out / "gpu.lock"),
+        "--stack", args.stack,
     ]  # fmt: skip
 
 
@@ -64,7 +65,7 @@ def phase_ncu(args: argparse.Namespace, raw: Path) -> bool:
 
     log, table = raw / "ncu.log", raw / "ncu.csv"
     end = time.monotonic() + args.ncu_time_out
-    each = program_number(args.workload, "profiler_each")
+    each = profiler_limits(args)["profiler_each"]
     for metrics in ncu.METRICS:
         left = end - time.monotonic()
         if left < 20:
@@ -119,12 +120,12 @@ def phase_aggregate(args: argparse.Namespace, raw: Path) -> bool:
     if not rows:
         say(args.workload, "the trace holds no launches")
         return False
-    kernels = ncu.read(raw / "ncu.csv") if (raw / "ncu.csv").exists() else []
-    coverage = ncu.attach(rows, kernels)
+    kernels = ncu.read_all(raw)
+    coverage = ncu.attach(rows, kernels, meta["clean"]["repeats"])
     layers = program_number(args.workload, "profiler_layers")
     if layers is not None and kernels:
         coverage["layers_in_pass"] = layers
-    calls = program_number(args.workload, "profiler_calls")
+    calls = profiler_limits(args)["profiler_calls"]
     if calls is not None and kernels:
         coverage["calls_of_each_operator"] = calls
 
@@ -142,6 +143,14 @@ def phase_aggregate(args: argparse.Namespace, raw: Path) -> bool:
     (args.out / f"{args.workload}.toml").write_text(dump_toml(data))
     say(args.workload, report(data, len(rows), parquet))
     return True
+
+
+def profiler_limits(args: argparse.Namespace) -> dict[str, int | None]:
+    each = program_number(args.workload, "artifact_profiler_each")
+    if args.stack == "artifact" and each is not None:
+        return {"profiler_each": each, "profiler_calls": None}
+    names = ("profiler_each", "profiler_calls")
+    return {name: program_number(args.workload, name) for name in names}
 
 
 def program_number(workload: str, name: str) -> int | None:
@@ -170,6 +179,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workload", required=True)
     parser.add_argument("--out", type=Path, required=True)
+    # Not from common.base, which needs the framework.
+    parser.add_argument("--stack", choices=("stock", "artifact"), default="stock")
     parser.add_argument("--phases", default=",".join(PHASES))
     parser.add_argument("--time-out", type=float, default=150, help="seconds for the trace")
     parser.add_argument("--ncu-time-out", type=float, default=150)

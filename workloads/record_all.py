@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent
 ORDER = (
     "bert-base-384-infer", "bert-infer", "resnet50-train", "bert-base-384-train",
     "llama-2-7b-infer", "bert-train", "pointnet-train", "gpt2-large-train",
-    "pegasus-x-base-train", "whisper-train", "resnet50-tf32-train",
+    "pegasus-x-base-train", "whisper-train", "resnet50-tf32-train", "resnet50-infer",
+    "yolov6m-infer", "gpt-neo-2.7b-infer", "stable-diffusion-infer",
 )  # fmt: skip
 printing = threading.Lock()
 
@@ -48,10 +49,11 @@ def run(workload: str, phases: str, out: Path, deadline: float, extra: list[str]
 
 
 def run_stage(
-    workloads: list[str], phases: str, out: Path, deadline: float, limits, workers: int
+    workloads: list[str], phases: str, args: argparse.Namespace, deadline: float, limits, workers: int
 ) -> list[dict]:
     def one(workload: str) -> dict:
-        return run(workload, phases, out, deadline, limits(deadline - time.monotonic()))
+        extra = ["--stack", args.stack, *limits(deadline - time.monotonic())]
+        return run(workload, phases, args.out, deadline, extra)
 
     with ThreadPoolExecutor(max_workers=workers) as pool:
         return list(pool.map(one, workloads))
@@ -97,9 +99,10 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(ORDER), help="comma-separated ids, in order")
     parser.add_argument("--budget-s", type=float, default=480)
     parser.add_argument("--ncu-limit", type=float, default=60, help="profiled seconds a workload")
+    parser.add_argument("--stack", choices=("stock", "artifact"), default="stock")
     parser.add_argument("--stage", choices=("all", "trace", "ncu"), default="all")
     args = parser.parse_args()
-    out = args.out.resolve()
+    out = args.out = args.out.resolve()
     (out / "raw").mkdir(parents=True, exist_ok=True)
     workloads = [w for w in args.only.split(",") if w]
     unknown = [w for w in workloads if not (ROOT / w / "program.py").exists()]
@@ -112,7 +115,7 @@ def main() -> int:
     results = []
     packing = threading.Thread(target=pack_raw, args=(out,))
     if args.stage in ("all", "trace"):
-        results += run_stage(workloads, "trace,aggregate", out, deadline, trace_limits, workers=2)
+        results += run_stage(workloads, "trace,aggregate", args, deadline, trace_limits, workers=2)
         pack(out)  # so that an outer time limit during the next stage loses nothing
         packing.start()
     if args.stage in ("all", "ncu"):
@@ -123,7 +126,7 @@ def main() -> int:
             # Without a trace here, the tables are kept to be joined with one elsewhere.
             phases = "ncu,aggregate" if workload in traced else "ncu"
             if workload in traced or args.stage == "ncu":
-                results += run_stage([workload], phases, out, deadline, limits, workers=1)
+                results += run_stage([workload], phases, args, deadline, limits, workers=1)
         pack(out)
     if packing.ident is not None:
         packing.join()

@@ -7,12 +7,11 @@ import torch
 from transformers import BertConfig, BertModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.base import Plan
 from common.harness import main
-from common.inference import Inference
+from common.inference import SingleGraph
 
 
-class Program(Inference):
+class Program(SingleGraph):
     id = "bert-base-384-infer"
     profiler_each = 6
 
@@ -25,22 +24,6 @@ class Program(Inference):
 
     def forward(self) -> None:
         self.output = self.model(self.ids).last_hidden_state
-
-    def request(self) -> None:
-        self.replay()
-        self.sync()
-
-    def plan(self) -> Plan:
-        return [("request", self.request)]
-
-    def eager_plan(self) -> Plan:
-        run = self.eager(self.forward)
-
-        def request() -> None:
-            run()
-            self.sync()
-
-        return [("request", request)]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What every workload program has in common: options, seeds, the shape of a unit of work."""
 
+import argparse
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +8,9 @@ from dataclasses import dataclass
 import torch
 
 SEED = 42
+# The artifact stack stands for upstream's: PyTorch without cuDNN, FP32 products without
+# TF32. Its convolutions are ATen's own: im2col and a matrix product for each sample.
+STACKS = ("stock", "artifact")
 
 # One unit of work (a training iteration or an inference request) is a list of
 # steps. Each step belongs to a named segment and ends with the device idle.
@@ -20,6 +24,11 @@ class Options:
     device: str = "cuda"
     tiny: bool = False  # few layers and small tensors, to try the code without a GPU
     layers: int | None = None  # a shorter stack of the same layers, for slow profilers
+    stack: str = "stock"  # one of STACKS
+
+
+def add_stack_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stack", choices=STACKS, default="stock", help="artifact: no cuDNN")
 
 
 def seed_everything() -> None:
@@ -42,17 +51,32 @@ class Workload:
     # on launch shapes, it tells kernels of equal shape apart.
     profiler_calls: int | None = None
     trace_units: int = 20
-    # FP32 in this set means FP32: TF32 would change which kernels run.
+    # The same on the artifact stack, where a convolution of a batch is many launches;
+    # there `artifact_profiler_each` takes the place of both limits above.
+    artifact_trace_units: int | None = None
+    artifact_profiler_each: int | None = None
+    # FP32 in this set means FP32: TF32 would change which kernels run. On the artifact
+    # stack there is none: upstream's replacement of cuBLAS has no TF32 kernel.
     convolution_tf32: bool = False
+    matmul_tf32: bool = False
 
     def __init__(self, options: Options):
         self.options = options
         self.device = torch.device(options.device)
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = self.convolution_tf32
+        stock = options.stack == "stock"
+        torch.backends.cudnn.enabled = stock
+        torch.backends.cuda.enable_cudnn_sdp(stock)
+        torch.backends.cuda.matmul.allow_tf32 = self.matmul_tf32 and stock
+        torch.backends.cudnn.allow_tf32 = self.convolution_tf32 and stock
         seed_everything()
         self.build()
         self.sync()
+
+    @classmethod
+    def units_to_trace(cls, stack: str) -> int:
+        if stack == "artifact" and cls.artifact_trace_units is not None:
+            return cls.artifact_trace_units
+        return cls.trace_units
 
     def pick(self, full: int, tiny: int) -> int:
         return tiny if self.options.tiny else full

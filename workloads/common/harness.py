@@ -12,7 +12,7 @@ import random
 import time
 from pathlib import Path
 
-from common.base import SEED, Options, Workload
+from common.base import SEED, Options, Workload, add_stack_option
 
 
 def percentile(ordered: list[int], q: float) -> float:
@@ -124,12 +124,13 @@ def parse(kind: str) -> argparse.Namespace:
     parser.add_argument("--stop", type=Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true")
+    add_stack_option(parser)
     return parser.parse_args()
 
 
 def main(program: type[Workload]) -> None:
     args = parse(program.kind)
-    workload = program(Options(device=args.device, tiny=args.tiny))
+    workload = program(Options(device=args.device, tiny=args.tiny, stack=args.stack))
     warm_up(workload, args.warm_up, 0.0 if args.tiny else 2.0)
     service_ns = args.service_ns
     if args.mode == "paced" and service_ns is None and args.arrivals is None:

@@ -5,7 +5,7 @@ from unittest import mock
 
 import torch
 
-from common.base import Workload
+from common.base import Plan, Workload
 
 
 class Inference(Workload):
@@ -50,4 +50,24 @@ class Inference(Workload):
 
     def host_buffer(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
         """Pinned, so that a copy is one asynchronous transfer."""
-        return torch.zeros(*shape, dtype=dtype, pin_memory=self.device.type == "cuda")
+        pinned = self.device.type == "cuda"
+        return torch.zeros(*shape, dtype=dtype, device="cpu", pin_memory=pinned)
+
+
+class SingleGraph(Inference):
+    """A request is one replay of the captured `forward` and a wait; nothing is copied."""
+
+    replay: Callable[[], None]
+
+    def forward(self) -> None:
+        raise NotImplementedError
+
+    def request(self, run: Callable[[], None]) -> None:
+        run()
+        self.sync()
+
+    def plan(self) -> Plan:
+        return [("request", lambda: self.request(self.replay))]
+
+    def eager_plan(self) -> Plan:
+        return [("request", lambda: self.request(self.eager(self.forward)))]

@@ -17,6 +17,8 @@ CLASSES = 16
 class Program(Training):
     id = "pointnet-train"
     profiler_calls = 1
+    artifact_trace_units = 10
+    artifact_profiler_each = 2
 
     def build(self) -> None:
         batch, points = self.pick(128, 4), self.pick(2500, 64)

@@ -10,6 +10,8 @@ import numpy as np
 
 COPY_KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
 ALIGN_LIMIT = 40
+# With fewer steps than this, quantiles of single launches would mean little.
+FEW_STEPS = 10
 QUANTILES = {"q00": 0, "q10": 10, "q25": 25, "q50": 50, "q75": 75, "q90": 90, "q100": 100}
 
 
@@ -143,6 +145,24 @@ def median(values: list[int]) -> int | None:
     return round(float(np.median(values))) if values else None
 
 
+def durations_by_position(aligned: list[list[Launch | None]]) -> list[list[int]]:
+    """Device times of each position; few steps pool those of equal launches.
+
+    Equal means the same signature as the neighbours have, too: the samples of a batch that a
+    convolution goes through one by one, or the layers of a stack.
+    """
+    positions = [[x for x in position if x is not None] for position in zip(*aligned, strict=True)]
+    times = [[launch.end - launch.start for launch in found] for found in positions]
+    if len(aligned) >= FEW_STEPS:
+        return times
+    signatures = [None, *(found[0].signature for found in positions), None]
+    keys = list(zip(signatures, signatures[1:], signatures[2:], strict=False))
+    pools = defaultdict(list)
+    for key, own in zip(keys, times, strict=True):
+        pools[key] += own
+    return [pools[key] for key in keys]
+
+
 def summarise(name: str, steps: list[list[Launch]], marks: list) -> Segment:
     segment = Segment(name)
     segment.span_ns = median([mark[3] - mark[2] for mark in marks])
@@ -155,6 +175,7 @@ def summarise(name: str, steps: list[list[Launch]], marks: list) -> Segment:
     segment.tail_ns = median(tails)
     aligned, segment.dropped, segment.aligned = align(steps)
     segment.iterations = len(aligned)
+    times = durations_by_position(aligned)
     for index, position in enumerate(zip(*aligned, strict=True)):
         found = [launch for launch in position if launch is not None]
         first = found[0]
@@ -163,9 +184,8 @@ def summarise(name: str, steps: list[list[Launch]], marks: list) -> Segment:
             row |= {f"{prefix}_{axis}": n for axis, n in zip("xyz", shape, strict=True)}
         for column in ("regs", "smem_static", "smem_dynamic", "stream", "cluster", "copy_bytes"):
             row[column] = getattr(first, column)
-        durations = [launch.end - launch.start for launch in found]
-        for column, percent in QUANTILES.items():
-            row[column] = round(float(np.percentile(durations, percent)))
+        quantiles = np.percentile(times[index], list(QUANTILES.values()))
+        row |= {column: round(float(q)) for column, q in zip(QUANTILES, quantiles, strict=True)}
         called = [launch for launch in found if launch.host_start is not None]
         row["gap_ns"] = median([gap_of[id(x)] for x in found])
         row["host_ns"] = median([max(0, x.host_start - begin_of[id(x)]) for x in called])

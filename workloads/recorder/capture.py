@@ -14,13 +14,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 BEGIN = time.monotonic()
+# A profiled operator: a few kernels, each replayed once per group of metrics.
+OPERATOR_SECONDS = 0.6
 
 
 def say(text: str) -> None:
@@ -124,9 +126,10 @@ def run_trace(program, args: argparse.Namespace) -> None:
     from common.harness import warm_up
     from recorder.cupti import Cupti, build
 
-    workload = program(Options())
+    workload = program(Options(stack=args.stack))
     say("built")
-    long_request = program.kind == "inference" and program.trace_units < 20
+    units = program.units_to_trace(args.stack)
+    long_request = program.kind == "inference" and units < 20
     if program.kind == "training":
         warm_up(workload, 5, 2.0)
         clean = measure(workload, units=30, seconds=5.0, cap=25.0)
@@ -138,13 +141,14 @@ def run_trace(program, args: argparse.Namespace) -> None:
         clean = measure(workload, units=300, seconds=5.0, cap=15.0)
     unit = clean["unit"]
     say(f"clean: n={unit['n']} median={unit['median_ns'] / 1e6:.3f} ms")
-    meta = {"workload": program.id, "kind": program.kind, "seed": SEED, "clean": clean}
+    meta = {"workload": program.id, "kind": program.kind, "stack": args.stack, "seed": SEED}
+    meta["clean"] = clean
     meta |= {"versions": versions(), "memory": memory()}
 
     cupti = Cupti(build(args.build))
-    meta["trace"] = trace(workload, cupti, program.trace_units)
+    meta["trace"] = trace(workload, cupti, units)
     rows = cupti.dump("trace_dump", args.out / "trace.csv")
-    say(f"traced {program.trace_units} units, {rows} rows, {meta['trace']['lost_records']} lost")
+    say(f"traced {units} units, {rows} rows, {meta['trace']['lost_records']} lost")
     (args.out / "meta.json").write_text(json.dumps(meta))
 
     cupti.call("survey_start")
@@ -159,24 +163,30 @@ def run_ncu(program, args: argparse.Namespace) -> None:
     import torch
     from common.base import Options
 
-    workload = program(Options(layers=program.profiler_layers))
+    workload = program(Options(layers=program.profiler_layers, stack=args.stack))
     plan = workload.eager_plan()
     for _ in range(2):
         for _, step in plan:
             step()
     say("warm")
     cudart = torch.cuda.cudart()
-    if program.profiler_calls is not None:
-        from recorder.sampling import FirstCalls
+    by_shape = args.stack == "artifact" and program.artifact_profiler_each is not None
+    if program.profiler_calls is not None and not by_shape:
+        from recorder.sampling import FirstCalls, OperatorTimes
 
+        often = Counter(segment for segment, _ in workload.plan())
+        with OperatorTimes(workload.sync) as times:
+            for segment, step in plan:
+                times.weight = often[segment]
+                step()
+        wanted = times.costliest(int(args.limit / OPERATOR_SECONDS / program.profiler_calls))
         start, stop = cudart.cudaProfilerStart, cudart.cudaProfilerStop
-        with FirstCalls(program.profiler_calls, args.limit, start, stop) as sampling:
+        with FirstCalls(wanted, program.profiler_calls, args.limit, start, stop) as sampling:
             for _, step in plan:
                 step()
         sampling.switch(False)
-        late = time.monotonic() >= sampling.end
-        distinct = len(sampling.calls)
-        say(f"profiled {distinct} distinct operators{', limit reached' if late else ''}")
+        late = ", limit reached" if time.monotonic() >= sampling.end else ""
+        say(f"profiled {len(wanted)} of {len(sampling.calls)} distinct operators{late}")
         return
 
     # Kernels run one by one and several times each; past the limit the rest of the
@@ -197,6 +207,8 @@ def run_ncu(program, args: argparse.Namespace) -> None:
 
 
 def main() -> None:
+    from common.base import add_stack_option
+
     parser = argparse.ArgumentParser()
     parser.add_argument("phase", choices=("trace", "ncu"))
     parser.add_argument("--workload", required=True)
@@ -204,6 +216,7 @@ def main() -> None:
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--lock", type=Path, required=True)
     parser.add_argument("--limit", type=float, default=60.0)
+    add_stack_option(parser)
     args = parser.parse_args()
     program = load_program(args.workload)
     say("imported")

@@ -59,6 +59,18 @@ def read(path: Path) -> list[dict]:
     return kernels
 
 
+def read_all(folder: Path) -> list[dict]:
+    """The kernels of `ncu.csv`, and of `ncu-2.csv` and so on for shapes that it lacks.
+
+    A pass that its limit ended can so be completed by another one.
+    """
+    kernels: list[dict] = []
+    for path in sorted(folder.glob("ncu*.csv"), key=lambda path: (len(path.name), path.name)):
+        known = {(k["name"], k["grid"], k["block"]) for k in kernels}
+        kernels += [k for k in read(path) if (k["name"], k["grid"], k["block"]) not in known]
+    return kernels
+
+
 def shape(text: str) -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"\d+", text))
 
@@ -68,12 +80,13 @@ def row_key(row: dict) -> tuple:
     return (row["name"], grid, tuple(row[f"block_{axis}"] for axis in "xyz"))
 
 
-def attach(rows: list[dict], kernels: list[dict]) -> dict:
+def attach(rows: list[dict], kernels: list[dict], repeats: dict[str, int]) -> dict:
     """Fills dram_bytes, dram_source and sm_pct in place; `name` must still be mangled.
 
     Where a shape was launched as often as it was profiled, launches match in order; else
     each gets the mean of its shape in proportion to its duration, as launches of one shape
     can do more or less work. No launch gets more than the memory can deliver meanwhile.
+    `repeats` of the segments weigh the share of GPU time that is covered.
     """
     measured = defaultdict(list)
     for kernel in kernels:
@@ -107,8 +120,9 @@ def attach(rows: list[dict], kernels: list[dict]) -> dict:
                 ratios.append(fmean(times) / row["q50"])
         in_order += len(positions) if exact else 0
         averaged += 0 if exact else len(positions)
-    total = sum(row["q50"] for row in rows)
-    covered = sum(row["q50"] for row in rows if row["dram_source"] == "ncu")
+    times = [(repeats[row["segment"]] * row["q50"], row["dram_source"] == "ncu") for row in rows]
+    total = sum(time for time, _ in times)
+    covered = sum(time for time, measured in times if measured)
     return {
         "kernels_profiled": len(kernels),
         "positions_in_order": in_order,

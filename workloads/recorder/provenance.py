@@ -51,7 +51,14 @@ def rounded(summary: dict) -> dict:
     return {key: round(value) for key, value in summary.items() if value is not None}
 
 
+def command(workload: str, stack: str) -> str:
+    option = "" if stack == "stock" else f" --stack {stack}"
+    return f"python3 workloads/record.py --workload {workload}{option} --out profiles"
+
+
 def provenance(meta: dict, segments: list, checks: dict, ncu: dict, parquet: Path) -> dict:
+    # Raw files from before there were two stacks do not say.
+    stack = meta.get("stack", "stock")
     clean = meta["clean"]
     repeats = clean["repeats"]
     profiled = round(median(meta["trace"]["profiled_unit_ns"]))
@@ -59,9 +66,10 @@ def provenance(meta: dict, segments: list, checks: dict, ncu: dict, parquet: Pat
     data = {
         "workload": meta["workload"],
         "kind": meta["kind"],
+        "stack": stack,
         "seed": meta["seed"],
         "date": datetime.now(UTC).date().isoformat(),
-        "command": f"python3 workloads/record.py --workload {meta['workload']} --out profiles",
+        "command": command(meta["workload"], stack),
         "parquet_sha256": hashlib.sha256(parquet.read_bytes()).hexdigest(),
         "iterations_recorded": sum(s.iterations for s in segments),
         "iterations_dropped": sum(s.dropped for s in segments),

@@ -12,6 +12,8 @@ class Program(ResNet50):
     id = "resnet50-train"
     learning_rate = 0.01
     profiler_each = 2
+    artifact_trace_units = 4
+    artifact_profiler_each = 2
 
 
 if __name__ == "__main__":

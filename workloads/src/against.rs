@@ -4,9 +4,13 @@ use crate::definition::Workload;
 use std::collections::BTreeMap;
 
 /// Upstream's name of a job, by ours. The jobs with 384 or tf32 in their name have no counterpart.
-const COUNTERPARTS: [(&str, &str); 8] = [
+const COUNTERPARTS: [(&str, &str); 12] = [
     ("bert-infer", "bert"),
+    ("gpt-neo-2.7b-infer", "gpt-neo-2.7B"),
     ("llama-2-7b-infer", "llama-2-7b"),
+    ("resnet50-infer", "resnet50"),
+    ("stable-diffusion-infer", "stable-diffusion"),
+    ("yolov6m-infer", "yolov6m"),
     ("bert-train", "bert"),
     ("gpt2-large-train", "gpt2-large"),
     ("pegasus-x-base-train", "pegasus-x-base"),
