@@ -1,9 +1,9 @@
 //! Nobody holds anything back: what the device itself makes of two jobs.
 
+use crate::Ns;
 use crate::parameter::Values;
 use crate::policy::{Event, Op, Policy, Setting};
 use crate::system::{Entry, Form, Hook, Substrate, Wiring};
-use crate::Ns;
 
 /// Admits everything.
 #[derive(Clone, Copy, Debug, Default)]

@@ -37,7 +37,8 @@ mod tests {
 
     #[test]
     fn the_share_is_a_parameter() {
-        let shares = [("partition", 500), ("partition:high_percent=60", 600), ("partition:high_percent=12.5", 125)];
+        let shares =
+            [("partition", 500), ("partition:high_percent=60", 600), ("partition:high_percent=12.5", 125)];
         for (name, permille) in shares {
             let substrate = System::parse(name).unwrap().wiring().substrate;
             assert_eq!(substrate, Substrate::Partitions { high_permille: permille }, "{name}");
