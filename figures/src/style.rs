@@ -53,7 +53,7 @@ const INFERENCES: &[&str] =
 /// A system that is not known. A fall-back colour would let two systems look alike.
 pub fn style_of(system: &str) -> Result<SystemStyle> {
     let parsed =
-        System::parse(system).context("no system of the registry has this name, so it has no colour")?;
+        System::parse(system).context("it has no colour; systems and their colours are in runtime/sched/src")?;
     let entry = parsed.entry();
     let (red, green, blue) = entry.color;
     let color = Rgb(red, green, blue);

@@ -15,6 +15,8 @@ mod kernel;
 pub mod machine;
 pub mod occupancy;
 mod partitions;
+#[cfg(test)]
+mod policy_tests;
 mod prepared;
 pub mod program;
 pub mod scenario;
