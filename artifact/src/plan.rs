@@ -243,10 +243,10 @@ pub fn rate(system: &str) -> f64 {
     match name {
         "no-sharing" => 9000.0,
         "tgs" | "tgs-mps" | "time-slicing" => 4000.0,
-        "gate" | "gate-cubin" | "tally" => 1000.0,
-        "gate-mps" => 400.0,
+        "gate" | "gate-cubin" | "tally" | "reef" => 1000.0,
+        "gate-mps" | "orion" => 400.0,
         "tally-no-transform" | "gate-mps-2" => 200.0,
-        "mps" | "gate-mps-8" => 50.0,
+        "mps" | "gate-mps-8" | "partition" => 50.0,
         // Priorities without scheduling: mps-priority, tally-no-scheduling, tgs-artifact.
         _ => 17.0,
     }

@@ -52,8 +52,8 @@ const INFERENCES: &[&str] =
 /// # Errors
 /// A system that is not known. A fall-back colour would let two systems look alike.
 pub fn style_of(system: &str) -> Result<SystemStyle> {
-    let parsed =
-        System::parse(system).context("it has no colour; systems and their colours are in runtime/sched/src")?;
+    let parsed = System::parse(system)
+        .context("it has no colour; systems and their colours are in runtime/sched/src")?;
     let entry = parsed.entry();
     let (red, green, blue) = entry.color;
     let color = Rgb(red, green, blue);
