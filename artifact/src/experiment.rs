@@ -179,11 +179,12 @@ impl Experiment {
         filled_without_repeats("inference", &wire.inference)?;
         filled_without_repeats("training", &wire.training)?;
         filled_without_repeats("seeds", &wire.seeds)?;
-        for system in &wire.systems {
-            sim::System::parse(system).context("systems")?;
-        }
-        for system in &wire.alone {
-            sim::System::parse(system).context("alone")?;
+        for (field, names) in [("systems", &wire.systems), ("alone", &wire.alone)] {
+            for name in names {
+                let system = sim::System::parse(name).context(field)?;
+                // One spelling per system, so that no table has it twice.
+                ensure!(system.name() == name, "{field}: write `{name}` as `{system}`");
+            }
         }
         if let Some(twice) = first_repeat(&wire.alone) {
             bail!("alone: \"{twice}\" is listed twice");

@@ -42,7 +42,7 @@ impl Inputs {
         }
         put("machine", sha256(format!("{:?}", parts.machine).as_bytes()));
         put("kind", cell.kind.name().to_owned());
-        put("system", format!("{} {:?}", cell.system, parts.system));
+        put("system", format!("{} {}", cell.system, parts.system.parameters()));
         for (name, program) in [("inference", parts.inference), ("training", parts.training)] {
             if let Some(program) = program {
                 put(name, format!("{} {}", program.id, sha256(format!("{program:?}").as_bytes())));

@@ -9,9 +9,6 @@ use flags::Size;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// TGS reacts in steps of 5 s and profiles for 25 s; in a shorter cell it is all transient.
-const TGS_SECONDS: u64 = 120;
-
 /// A closed loop needs no more: upstream's rule keeps at most the last 5,000 of the second half.
 const CLOSED_LOOP_REQUESTS: u64 = 10_000;
 
@@ -45,7 +42,7 @@ impl Plan {
     /// Plans experiments in their order.
     ///
     /// # Errors
-    /// A TGS cell that is too short to mean anything.
+    /// A cell that is too short for its system to leave its start-up.
     pub fn new(experiments: Vec<Experiment>, library: &Library) -> Result<Plan> {
         let mut plan = Plan { cells: Vec::new(), tables: Vec::new() };
         for experiment in experiments {
@@ -203,18 +200,18 @@ impl Plan {
 
 /// The span of a cell under this system.
 fn span_for(system: &str, e: &Experiment) -> Result<Span> {
-    let is_tgs = matches!(sim::System::parse(system), Ok(sim::System::Tgs(_)));
-    if !is_tgs || e.span.min_seconds >= TGS_SECONDS {
+    let settles = sim::System::parse(system)?.entry().settles_s;
+    if e.span.min_seconds >= settles {
         return Ok(e.span);
     }
     // A quick run is short by design and lengthens these cells; a full one must say what it means.
     ensure!(
         e.size == Size::Quick,
-        "{}: span.min_seconds = {} is too short for `{system}`, which needs {TGS_SECONDS} s to leave its start-up",
+        "{}: span.min_seconds = {} is too short for `{system}`, which needs {settles} s to leave its start-up",
         e.id,
         e.span.min_seconds
     );
-    Ok(Span { min_seconds: TGS_SECONDS, ..e.span })
+    Ok(Span { min_seconds: settles, ..e.span })
 }
 
 fn too_large(cell: &Cell, library: &Library) -> Option<String> {
@@ -251,14 +248,14 @@ pub fn simulated_seconds(cell: &Cell, library: &Library) -> Option<f64> {
 /// Simulated seconds per second on one core, for estimates only: means over the default experiments on a 2-core AMD EPYC,
 /// rounded down. The simulator's cost follows the events on the device, so systems that run both jobs at once cost most.
 pub fn rate(system: &str) -> f64 {
-    // Parameters, as in `tally:threshold_ms=1`, change it little.
-    match system.split(':').next().unwrap_or(system) {
+    let name = system.split_once(':').map_or(system, |(name, _)| name);
+    match name {
         "no-sharing" => 9000.0,
         "tgs" | "tgs-mps" | "time-slicing" => 4000.0,
-        "gate" | "gate-cubin" | "tally" => 1000.0,
-        "gate-mps" => 400.0,
+        "gate" | "gate-cubin" | "tally" | "reef" => 1000.0,
+        "gate-mps" | "orion" => 400.0,
         "tally-no-transform" | "gate-mps-2" => 200.0,
-        "mps" | "gate-mps-8" => 50.0,
+        "mps" | "gate-mps-8" | "partition" => 50.0,
         // Priorities without scheduling: mps-priority, tally-no-scheduling, tgs-artifact.
         _ => 17.0,
     }

@@ -53,10 +53,7 @@ pub fn inputs(
 /// At which level each of our systems holds kernels back.
 pub fn levels(experiments: &[&Experiment]) -> BTreeMap<String, String> {
     let systems = experiments.iter().flat_map(|experiment| &experiment.systems);
-    let level = |name: &String| match System::parse(name) {
-        Ok(System::Gate(gate)) => Some((name.clone(), format!("{:?}", gate.level).to_lowercase())),
-        _ => None,
-    };
+    let level = |name: &String| Some((name.clone(), System::parse(name).ok()?.word("level")?.to_owned()));
     systems.filter_map(level).collect()
 }
 

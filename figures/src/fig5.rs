@@ -68,7 +68,7 @@ pub fn picture(grid: &Grid) -> Result<Picture> {
 
 fn legend(grid: &Grid) -> Vec<(Swatch, String)> {
     let mut entries = vec![(Swatch::Dashes, "Baseline (alone)".to_owned())];
-    entries.extend(grid.systems.iter().map(|s| (Swatch::Box(s.color), s.label.to_owned())));
+    entries.extend(grid.systems.iter().map(|s| (Swatch::Box(s.color), s.label.clone())));
     entries.push((Swatch::Box(GREY), "high priority (lower part)".to_owned()));
     let fill = GREY.tint(BEST_EFFORT_TINT);
     entries.push((Swatch::Outlined { fill, edge: GREY }, "best effort (upper part)".to_owned()));
@@ -182,7 +182,7 @@ pub fn csv(grid: &Grid) -> String {
                 csv.text(crate::csv::backend(grid.facts.backend))
                     .text(&grid.facts.machine)
                     .real(Some(grid.facts.load));
-                csv.text(&panel.inference).text(&group.training).text(system.id);
+                csv.text(&panel.inference).text(&group.training).text(&system.id);
                 csv.count(Some(c.ok as u64)).count(Some(c.failed as u64)).count(Some(c.skipped as u64));
                 csv.text(c.left_out.as_deref().unwrap_or_default());
                 csv.text(if c.overloaded { "true" } else { "false" });

@@ -25,7 +25,7 @@ pub fn picture(grid: &Grid) -> Result<Picture> {
     let y = page::begin(&mut picture, title, &grid.facts, &banner)?;
     let mut entries = vec![(Swatch::Box(style_of("no-sharing")?.color), "Baseline (alone)".to_owned())];
     for system in &grid.systems {
-        let label = if system.id == "tally" { "Tally (both)" } else { system.label };
+        let label = if system.id == "tally" { "Tally (both)" } else { &system.label };
         entries.push((Swatch::Box(system.color), label.to_owned()));
     }
     let y = page::legend(&mut picture, y, &entries)?;

@@ -25,7 +25,7 @@ const HEIGHT: i32 = 470;
 /// One pair under one system with one seed, or the server alone with the same arrivals.
 struct Dot<'a> {
     record: &'a Record,
-    style: &'static SystemStyle,
+    style: SystemStyle,
     service_ms: f64,
     e2e_ms: f64,
     /// p99 alone in a closed loop, ms.
@@ -48,7 +48,7 @@ pub struct Dots<'a> {
     dots: Vec<Dot<'a>>,
     facts: Facts,
     servers: Vec<String>,
-    systems: Vec<&'static SystemStyle>,
+    systems: Vec<SystemStyle>,
     /// Finished or failed pairs that lack one of the numbers.
     missing: usize,
     left_out: usize,
@@ -87,10 +87,10 @@ impl<'a> Dots<'a> {
         let mut servers: Vec<String> = dots.iter().map(|d| job(d.record)).collect();
         servers.sort_by(|a, b| (job_rank(a), a).cmp(&(job_rank(b), b)));
         servers.dedup();
-        let mut systems: Vec<&SystemStyle> =
-            dots.iter().filter(|d| d.record.kind == Kind::Pair).map(|d| d.style).collect();
-        systems.sort_by_key(|s| system_rank(s.id));
-        systems.dedup_by_key(|s| s.id);
+        let mut systems: Vec<SystemStyle> =
+            dots.iter().filter(|d| d.record.kind == Kind::Pair).map(|d| d.style.clone()).collect();
+        systems.sort_by_key(|s| system_rank(&s.id));
+        systems.dedup_by(|a, b| a.id == b.id);
         // The server alone is drawn below the pairs, which its arms look out from.
         dots.sort_by_key(|d| d.record.kind == Kind::Pair);
         Ok(Dots { dots, facts, servers, systems, missing, left_out })
@@ -165,7 +165,7 @@ pub fn picture(dots: &Dots) -> Result<Picture> {
                 if dot.record.kind == Kind::SoloPaced {
                     cross(&mut picture, at);
                 } else {
-                    chart::point(&mut picture, at, dot.style.color, form(dot.style), dot.overloaded());
+                    chart::point(&mut picture, at, dot.style.color, form(&dot.style), dot.overloaded());
                 }
                 if !all_few && few(dot.record.e2e_n) {
                     picture.text(text(FEW, at.0, at.1 - 16, SMALL, Anchor::Middle));

@@ -130,7 +130,7 @@ impl Panel {
 /// What one figure shows.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    pub systems: Vec<&'static SystemStyle>,
+    pub systems: Vec<SystemStyle>,
     pub panels: Vec<Panel>,
     pub facts: Facts,
 }

@@ -3,7 +3,8 @@
 //! Hues are those of Okabe and Ito, which stay apart for colour-blind readers; variants of one system share a
 //! hue and differ in lightness. Position in a group is fixed too, so no reader depends on colour alone.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result};
+use sched::System;
 
 use crate::canvas::Rgb;
 use crate::chart::Form;
@@ -26,53 +27,19 @@ pub const BANNER_GPU: Rgb = Rgb(0xDD, 0xEB, 0xE4);
 pub const BEST_EFFORT_TINT: f64 = 0.62;
 
 /// A system under comparison, as figures show it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SystemStyle {
     /// Name in the records.
-    pub id: &'static str,
-    pub label: &'static str,
+    pub id: String,
+    pub label: String,
     pub color: Rgb,
     /// What a reader must know about this variant; empty where the name says it.
     pub note: &'static str,
 }
 
-const fn system(
-    id: &'static str,
-    label: &'static str,
-    color: (u8, u8, u8),
-    note: &'static str,
-) -> SystemStyle {
-    SystemStyle { id, label, color: Rgb(color.0, color.1, color.2), note }
-}
-
-/// Every known system in drawing order.
-pub static SYSTEMS: &[SystemStyle] = &[
-    system("no-sharing", "Baseline", (0x7A, 0x7A, 0x7A), ""),
-    system("time-slicing", "Time-slicing", (0xE6, 0x9F, 0x00), ""),
-    system("mps", "MPS", (0x56, 0xB4, 0xE9), ""),
-    system("mps-priority", "MPS-priority", (0x00, 0x5B, 0x94), ""),
-    system("tgs", "TGS", (0xE3, 0x9A, 0xC4), "TGS: rate control of the TGS paper over time-sliced contexts."),
-    system("tgs-mps", "TGS on MPS", (0xB8, 0x56, 0x92), "TGS on MPS: the same rate control under MPS."),
-    system(
-        "tgs-artifact",
-        "TGS-artifact",
-        (0x6B, 0x1F, 0x4F),
-        "TGS-artifact: the port behind the published TGS rows (priorities, batches of 20, no working rate control).",
-    ),
-    system("tally-no-scheduling", "No scheduling", (0xD5, 0x5E, 0x00), ""),
-    system("tally-no-transform", "Scheduling w/o transformation", (0xE8, 0xC5, 0x47), ""),
-    system("tally", "Tally", (0x00, 0x9E, 0x73), "Tally: scheduling and transformation as upstream."),
-    system(
-        "gate",
-        "Gate",
-        (0x2B, 0x2B, 0x2B),
-        "Gate: this project's gate over time-sliced contexts, between launches.",
-    ),
-    system("gate-cubin", "Gate-cubin", (0x55, 0x55, 0x55), "Gate-cubin: also between thread blocks."),
-    system("gate-mps", "Gate on MPS", (0x80, 0x80, 0x80), "Gate on MPS: the gate under MPS."),
-    system("gate-mps-2", "Gate on MPS, 2", (0xA3, 0xA3, 0xA3), "Gate on MPS, 2: two launches in flight."),
-    system("gate-mps-8", "Gate on MPS, 8", (0xC4, 0xC4, 0xC4), "Gate on MPS, 8: eight launches in flight."),
-];
+/// Most white in the colour of a variant, and in how many steps variants of one system differ.
+const VARIANT_TINT: f64 = 0.6;
+const VARIANT_SHADES: u32 = 12;
 
 /// Drawing order of the training jobs that the paper uses; others follow in the order of the records.
 const TRAININGS: &[&str] = &["resnet50", "pointnet", "bert", "gpt2-large", "pegasus-x-base", "whisper"];
@@ -80,17 +47,33 @@ const TRAININGS: &[&str] = &["resnet50", "pointnet", "bert", "gpt2-large", "pega
 const INFERENCES: &[&str] =
     &["bert", "llama-2-7b", "resnet50", "yolov6m", "gpt-neo-2.7b", "stable-diffusion"];
 
-/// The style of a system.
+/// The style of a system, from the registry of systems. One with parameters has its system's hue, lighter, and the
+/// parameters in its label.
 ///
 /// # Errors
-/// A system without a style. A fall-back colour would let two systems look alike.
-pub fn style_of(system: &str) -> Result<&'static SystemStyle> {
-    SYSTEMS.iter().find(|s| s.id == system).ok_or_else(|| {
-        let known: Vec<_> = SYSTEMS.iter().map(|s| s.id).collect();
-        anyhow!(
-            "system `{system}` has no colour; known: {}; give it a row in figures/src/style.rs",
-            known.join(", ")
-        )
+/// A system that is not known. A fall-back colour would let two systems look alike.
+pub fn style_of(system: &str) -> Result<SystemStyle> {
+    let parsed = System::parse(system)
+        .context("it has no colour; systems and their colours are in runtime/sched/src")?;
+    let entry = parsed.entry();
+    let (red, green, blue) = entry.color;
+    let color = Rgb(red, green, blue);
+    let Some((_, parameters)) = system.split_once(':') else {
+        return Ok(SystemStyle {
+            id: system.to_owned(),
+            label: entry.title.to_owned(),
+            color,
+            note: entry.note,
+        });
+    };
+    // The same shade in every figure, whichever other variants it shows.
+    let shade = parameters.bytes().fold(0_u32, |h, b| h.wrapping_mul(31).wrapping_add(u32::from(b)));
+    let share = f64::from(shade % VARIANT_SHADES + 1) / f64::from(VARIANT_SHADES) * VARIANT_TINT;
+    Ok(SystemStyle {
+        id: system.to_owned(),
+        label: format!("{} ({})", entry.title, parameters.replace(',', ", ").replace('=', " ")),
+        color: color.tint(share),
+        note: entry.note,
     })
 }
 
@@ -111,10 +94,11 @@ pub fn training_look(training: &str, index: usize) -> (Rgb, Form) {
     let known = rank < LOOKS.len();
     (Rgb(r, g, b), if known == at.is_multiple_of(2) { Form::Disc } else { Form::Square })
 }
-
 /// Position of a system in drawing order; unknown ones come last.
+/// Position of a system in drawing order, its parameters apart; unknown ones come last.
 pub fn system_rank(system: &str) -> usize {
-    SYSTEMS.iter().position(|s| s.id == system).unwrap_or(SYSTEMS.len())
+    let name = system.split_once(':').map_or(system, |(name, _)| name);
+    System::names().position(|known| known == name).unwrap_or(usize::MAX)
 }
 
 /// Position of a job in drawing order; unknown ones come last.
@@ -172,16 +156,26 @@ mod tests {
 
     #[test]
     fn every_system_has_its_own_colour() {
-        for (i, a) in SYSTEMS.iter().enumerate() {
-            for b in &SYSTEMS[i + 1..] {
-                assert!(a.color != b.color && a.id != b.id, "{} and {}", a.id, b.id);
+        let styles: Vec<SystemStyle> = System::names().map(|name| style_of(name).unwrap()).collect();
+        for (i, a) in styles.iter().enumerate() {
+            for b in &styles[i + 1..] {
+                assert!(a.color != b.color && a.label != b.label, "{} and {}", a.id, b.id);
             }
         }
     }
 
     #[test]
+    fn a_variant_is_told_by_label_and_shade_and_stands_with_its_system() {
+        let (plain, variant) = (style_of("tally").unwrap(), style_of("tally:threshold_ms=0.1").unwrap());
+        assert_eq!(variant.label, "Tally (threshold_ms 0.1)");
+        assert_ne!(variant.color, plain.color);
+        assert_ne!(variant.color, style_of("tally:threshold_ms=1").unwrap().color);
+        assert_eq!(system_rank("tally:threshold_ms=0.1"), system_rank("tally"));
+    }
+
+    #[test]
     fn an_unknown_system_is_refused() {
-        let error = style_of("magic").unwrap_err().to_string();
+        let error = format!("{:#}", style_of("magic").unwrap_err());
         assert!(error.contains("magic") && error.contains("tgs-artifact"), "{error}");
     }
 }

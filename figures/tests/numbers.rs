@@ -95,7 +95,7 @@ fn seeds_become_a_median_latency_and_a_mean_throughput() {
     table.set(at, "seed", "3");
     table.set(at, "upstream_p99_ms", "9");
     let grid = Grid::of(&read(&table)).unwrap();
-    assert_eq!(grid.systems.iter().map(|s| s.id).collect::<Vec<_>>(), ["mps", "tgs", "tally"]);
+    assert_eq!(grid.systems.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["mps", "tgs", "tally"]);
     assert_eq!(grid.facts.seeds, [1, 2, 3]);
     assert_eq!(grid.panels[0].baseline_p99_ms, Some(4.0));
     let mps = grid.panels[0].groups[0].cells[0].as_ref().unwrap();

@@ -78,7 +78,7 @@ fn one_picture_has_one_load_and_one_machine() {
 fn an_unknown_system_is_not_drawn_in_some_colour() {
     let mut table = Table::fig5();
     table.set(9, "system", "magic");
-    names(&refusal(&table.csv(), true), &["fig5", "`magic`", "style.rs"]);
+    names(&refusal(&table.csv(), true), &["fig5", "`magic`", "runtime/sched/src"]);
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn alone(set: ProfileSet, id: &str) -> (f64, f64) {
     let inference = id.ends_with("-infer");
     let scenario = Scenario {
         machine: &machine,
-        system: &System::NoSharing,
+        system: &System::parse("no-sharing").unwrap(),
         high: inference.then_some((&profile.program, Traffic::ClosedLoop { requests: 40 })),
         best_effort: if inference { vec![] } else { vec![&profile.program] },
         span_ns: 60_000_000_000,

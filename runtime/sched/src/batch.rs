@@ -5,6 +5,10 @@
 //! the event recorded after the last one must complete before the count starts anew. One count serves all best-effort
 //! clients.
 
+use crate::Ns;
+use crate::policy::{Event, Op, Policy};
+use crate::system::{Entry, Form, Hook, Substrate, Wiring};
+
 /// Launches per batch in the port.
 pub const BATCH: u32 = 20;
 
@@ -37,6 +41,56 @@ impl Batch {
         drained
     }
 }
+
+/// The count and the launches that wait for it.
+#[derive(Debug)]
+struct Batches {
+    batch: Batch,
+    held: Vec<bool>,
+}
+
+impl Policy for Batches {
+    fn step(&mut self, event: Event, _: Ns, ops: &mut Vec<Op>) {
+        match event {
+            Event::Request { client, .. } => {
+                if self.batch.admit() {
+                    ops.push(Op::Admit { client, original: true });
+                } else {
+                    self.held[client] = true;
+                }
+            }
+            Event::Completed { .. } if self.batch.completed() => {
+                for (client, held) in self.held.iter_mut().enumerate() {
+                    if *held && self.batch.admit() {
+                        *held = false;
+                        ops.push(Op::Admit { client, original: true });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The port.
+pub static SYSTEMS: &[Entry] = &[Entry {
+    name: "tgs-artifact",
+    title: "TGS-artifact",
+    note: "TGS-artifact: the port behind the published TGS rows (priorities, batches of 20, no working rate control).",
+    color: (0x6B, 0x1F, 0x4F),
+    source: "upstream's port of TGS, as its published rows were measured",
+    parameters: &[],
+    settles_s: 0,
+    // Upstream's server runs all clients in one context, on streams with priorities.
+    wiring: |_| Wiring {
+        substrate: Substrate::Mps,
+        mps_daemon: false,
+        high_first: true,
+        hook: Hook::Server,
+        form: Form::Original,
+    },
+    policy: |_, setting| Box::new(Batches { batch: Batch::default(), held: vec![false; setting.clients] }),
+}];
 
 #[cfg(test)]
 mod tests {

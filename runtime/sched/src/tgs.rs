@@ -5,6 +5,9 @@
 //! which is [`crate::batch`]. Constants are the original's.
 
 use crate::Ns;
+use crate::parameter::Values;
+use crate::policy::{Event, Op, Policy, Setting};
+use crate::system::{Entry, Form, Hook, Substrate, Wiring};
 use std::collections::VecDeque;
 
 /// The high-priority side samples, and the best-effort side adjusts, once per this time.
@@ -261,6 +264,93 @@ impl Limiter {
         self.limit = self.limit.max(0.0);
     }
 }
+
+/// Both sides' timers: the samples, and the refused launches of the clients.
+const SAMPLE: usize = 0;
+
+/// The rate control between one high-priority client and all others.
+#[derive(Debug)]
+struct RateControl {
+    meter: Meter,
+    limiters: Vec<Limiter>,
+    /// Blocks of each client's launch at hand.
+    blocks: Vec<u64>,
+}
+
+impl RateControl {
+    /// For [`Entry::policy`]: the high-priority job's rate in a closed loop was measured before the start.
+    fn policy(_: &Values, setting: &Setting) -> Box<dyn Policy> {
+        let rate = setting.high_blocks as f64 * SAMPLE_NS as f64 / setting.high_latency_ns.max(1) as f64;
+        let limiters = vec![Limiter::new(rate); setting.clients];
+        Box::new(RateControl { meter: Meter::default(), limiters, blocks: vec![0; setting.clients] })
+    }
+
+    fn ask(&mut self, client: usize, now: Ns, ops: &mut Vec<Op>) {
+        ops.push(match self.limiters[client].launch(self.blocks[client], now) {
+            Ok(()) => Op::Admit { client, original: true },
+            Err(at) => Op::WakeAt { at, timer: SAMPLE + 1 + client },
+        });
+    }
+}
+
+impl Policy for RateControl {
+    fn step(&mut self, event: Event, now: Ns, ops: &mut Vec<Op>) {
+        match event {
+            Event::Start => ops.push(Op::WakeAt { at: now + SAMPLE_NS, timer: SAMPLE }),
+            Event::HighLaunch { blocks, .. } => self.meter.launch(blocks),
+            Event::Request { client, kernel } => {
+                self.blocks[client] = kernel.blocks;
+                self.ask(client, now, ops);
+            }
+            Event::Timer { timer: SAMPLE } => {
+                let rate = self.meter.sample();
+                for limiter in &mut self.limiters {
+                    limiter.sample(rate, now);
+                }
+                ops.push(Op::WakeAt { at: now + SAMPLE_NS, timer: SAMPLE });
+            }
+            Event::Timer { timer } => self.ask(timer - SAMPLE - 1, now, ops),
+            Event::HighIdle | Event::Launched { .. } | Event::Completed { .. } | Event::Stopped { .. } => {}
+        }
+    }
+}
+
+const CONTEXTS: Wiring = Wiring {
+    substrate: Substrate::Contexts,
+    mps_daemon: false,
+    high_first: false,
+    hook: Hook::Client,
+    form: Form::Original,
+};
+
+/// It samples every 5 s and profiles for 25 s; a shorter cell is all transient.
+const SETTLES_S: u64 = 120;
+
+/// The rate control over either way of sharing.
+pub static SYSTEMS: &[Entry] = &[
+    Entry {
+        name: "tgs",
+        title: "TGS",
+        note: "TGS: rate control of the TGS paper over time-sliced contexts.",
+        color: (0xE3, 0x9A, 0xC4),
+        source: "TGS (NSDI'23)",
+        parameters: &[],
+        settles_s: SETTLES_S,
+        wiring: |_| CONTEXTS,
+        policy: RateControl::policy,
+    },
+    Entry {
+        name: "tgs-mps",
+        title: "TGS on MPS",
+        note: "TGS on MPS: the same rate control under MPS.",
+        color: (0xB8, 0x56, 0x92),
+        source: "TGS (NSDI'23)",
+        parameters: &[],
+        settles_s: SETTLES_S,
+        wiring: |_| Wiring { substrate: Substrate::Mps, mps_daemon: true, ..CONTEXTS },
+        policy: RateControl::policy,
+    },
+];
 
 #[cfg(test)]
 mod tests {

@@ -142,6 +142,11 @@ impl Client {
         &self.program.parts[self.part]
     }
 
+    /// Its position among the program's segments.
+    pub fn part(&self) -> usize {
+        self.part
+    }
+
     fn steps(&self) -> &[Step] {
         let part = self.segment();
         &self.program.steps[part.first..part.first + part.len]

@@ -136,6 +136,18 @@ impl Contexts {
         };
     }
 
+    /// Takes a context's kernel off the device at once; what it has done is lost.
+    pub fn kill(&mut self, slot: usize, now: Ns) {
+        let context = &mut self.contexts[slot];
+        let Some(kernel) = context.kernel else { return };
+        context.cut = kernel.blocks;
+        context.work = match context.work {
+            Work::None => return,
+            Work::Running { .. } => Work::Running { end: now },
+            Work::Waiting { .. } => Work::Waiting { left: 0 },
+        };
+    }
+
     /// Handles what is due at `now`.
     pub fn advance(&mut self, now: Ns, done: &mut Vec<Done>) {
         self.counters.events += 1;

@@ -1,278 +1,166 @@
-//! The policies of `sched`, wired to the simulated clients.
+//! The policy in force: what it is told of kernels, and what else falls due at a time of its own.
 //!
 //! Nothing here decides anything: events go in, operations come out, and the world carries them out.
 
-use crate::scenario::Ns;
-use crate::system::{Gate, Substrate, System, TallyMode};
-use sched::batch::Batch;
-use sched::gate::{self, Activity};
-use sched::tally::{self, Scheduler};
-use sched::tgs::{self, Limiter, Meter};
+use crate::client::Client;
+use crate::machine::Machine;
+use crate::prepared::{MICRO_SM, Prepared, Step};
+use crate::program::{Kind, Program};
+use crate::scenario::{Ns, Scenario};
+use crate::system::Hook;
+use sched::{Event, Op, Policy, Setting};
 
 /// Something that falls due at a time of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// The shared word becomes visible to the best-effort clients.
-    Word(Activity),
-    /// A policy asked to be called again for this best-effort client.
-    Retry(usize),
-    /// The central scheduler asked to be called again.
-    Tally,
-    /// A rate sample is due.
-    Sample,
-    /// A stop flag becomes visible on the device.
+    /// The policy asked to be called again.
+    Policy(usize),
+    /// A stop flag becomes visible on the device, or a reset takes effect.
     Halt(usize),
     /// The high-priority job launches the first kernel of a segment.
     HighLaunch,
 }
 
-/// What the world has to do for a best-effort client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Issue the held launch.
-    Admit { client: usize, original: bool },
-    /// Launch the rest of an interrupted kernel.
-    Continue { client: usize },
-    /// Raise the stop flag.
-    Retreat { client: usize },
-    /// The kernel counts as done.
-    Close { client: usize },
-    /// Set a timer.
-    At(Ns, Timer),
-}
-
-/// The policy in force; best-effort clients are numbered from 0.
+/// The policy of a cell; best-effort clients are numbered from 0.
 #[derive(Debug)]
-pub enum Control {
-    /// Nobody holds anything back.
-    Free,
-    Gate {
-        high: gate::High,
-        clients: Vec<gate::BestEffort>,
-        armed: Vec<Ns>,
-        word_delay: Ns,
-    },
-    Tgs {
-        meter: Meter,
-        limiters: Vec<Limiter>,
-    },
-    Batch {
-        batch: Batch,
-        held: Vec<bool>,
-    },
-    Tally {
-        scheduler: Scheduler,
-        ops: Vec<tally::Op>,
-    },
+pub struct Control {
+    policy: Box<dyn Policy>,
+    hook: Hook,
+    /// `kernels[client][step]`: what the policy is told of each launch of a program.
+    kernels: Vec<Vec<sched::Kernel>>,
+    /// Blocks and mean kernel of each segment of the high-priority program.
+    stretches: Vec<(u64, sched::Kernel)>,
 }
 
 impl Control {
-    /// The policy of a system for so many best-effort clients. `closed_loop_rate` is the high-priority job's rate in
-    /// thread blocks per sampling period when it runs back to back, which TGS measures before the start.
-    pub fn new(system: &System, clients: usize, closed_loop_rate: f64, word_delay: Ns) -> Control {
-        match system {
-            System::NoSharing | System::TimeSlicing | System::Mps | System::MpsPriority => Control::Free,
-            System::Tally(t) if t.mode == TallyMode::NoScheduling => Control::Free,
-            System::Tgs(_) => Control::Tgs {
-                meter: Meter::default(),
-                limiters: (0..clients).map(|_| Limiter::new(closed_loop_rate)).collect(),
+    /// The policy of a cell's system in its initial state; the clients are the cell's, in the order of their slots.
+    pub fn new(scenario: &Scenario, clients: &[Client]) -> Control {
+        let machine = scenario.machine;
+        let (high, best_effort) = clients.split_at(usize::from(scenario.high.is_some()));
+        let request = scenario.high.as_ref().map(|(program, _)| program);
+        let setting = Setting {
+            clients: best_effort.len(),
+            sms: machine.sms,
+            high_blocks: request.map_or(0, |p| blocks(p)),
+            high_latency_ns: request.map_or(0, |p| p.unprofiled_mean_ns),
+            word_delay_ns: machine.rules.word_delay_ns.value as Ns,
+        };
+        let hook = scenario.system.wiring().hook;
+        Control {
+            policy: scenario.system.policy(&setting),
+            hook,
+            kernels: match hook {
+                Hook::None => Vec::new(),
+                _ => best_effort.iter().map(|c| kernels(&c.program, machine)).collect(),
             },
-            System::TgsArtifact => Control::Batch { batch: Batch::default(), held: vec![false; clients] },
-            System::Tally(t) => {
-                let wait = if t.mode == TallyMode::Full { tally::MIN_WAIT_NS } else { 0 };
-                Control::Tally { scheduler: Scheduler::new(clients, wait, 0), ops: Vec::new() }
-            }
-            System::Gate(g) => Control::Gate {
-                high: gate::High::default(),
-                clients: (0..clients).map(|_| gate::BestEffort::new(settings(g), 0)).collect(),
-                armed: vec![Ns::MAX; clients],
-                word_delay,
-            },
+            stretches: high.first().map_or_else(Vec::new, |c| stretches(&c.program, machine)),
         }
     }
 
     /// Launches need consent.
     pub fn hooks(&self) -> bool {
-        !matches!(self, Control::Free)
+        self.hook != Hook::None
     }
 
-    /// A held launch keeps its host inside the call; upstream's server queues instead.
-    pub fn blocks_host(&self) -> bool {
-        !matches!(self, Control::Tally { .. } | Control::Batch { .. })
+    /// The policy says whether a kernel that has left the device goes on or counts as done.
+    pub fn closes(&self) -> bool {
+        self.hook == Hook::Closing
     }
 
-    /// Timers that run from the start.
-    pub fn first_timer(&self) -> Option<(Ns, Timer)> {
-        matches!(self, Control::Tgs { .. }).then_some((tgs::SAMPLE_NS, Timer::Sample))
-    }
-
-    /// The high-priority job launches a segment of so many blocks.
-    pub fn high_launch(&mut self, blocks: u64, now: Ns, orders: &mut Vec<Order>) {
-        match self {
-            Control::Gate { high, word_delay, .. } => {
-                if let Some(word) = high.step(gate::HighEvent::Launch, now) {
-                    orders.push(Order::At(now + *word_delay, Timer::Word(word)));
-                }
-            }
-            Control::Tgs { meter, .. } => meter.launch(blocks),
-            Control::Tally { .. } => self.tally(tally::Event::HighLaunched, now, orders),
-            Control::Free | Control::Batch { .. } => {}
+    /// Anything that is handed to the policy as it is. Without a hook it is not asked.
+    pub fn step(&mut self, event: Event, now: Ns, ops: &mut Vec<Op>) {
+        if self.hooks() {
+            self.policy.step(event, now, ops);
         }
     }
 
-    /// The high-priority job's host saw the end of what it launched.
-    pub fn high_idle(&mut self, now: Ns, orders: &mut Vec<Order>) {
-        match self {
-            Control::Gate { high, word_delay, .. } => {
-                let launches_at_entry = high.launches();
-                if let Some(word) = high.step(gate::HighEvent::SyncReturned { launches_at_entry }, now) {
-                    orders.push(Order::At(now + *word_delay, Timer::Word(word)));
-                }
-            }
-            Control::Tally { .. } => self.tally(tally::Event::HighCompleted, now, orders),
-            Control::Free | Control::Tgs { .. } | Control::Batch { .. } => {}
-        }
+    /// The high-priority job launches this segment of its program.
+    pub fn high_launch(&mut self, segment: usize, now: Ns, ops: &mut Vec<Op>) {
+        let (blocks, mean) = self.stretches[segment];
+        self.step(Event::HighLaunch { blocks, mean }, now, ops);
     }
 
-    /// A best-effort client wants to launch a kernel of so many blocks.
-    pub fn request(&mut self, client: usize, blocks: u64, now: Ns, orders: &mut Vec<Order>) {
-        match self {
-            Control::Free => orders.push(Order::Admit { client, original: true }),
-            Control::Gate { .. } => self.gate(client, gate::Event::Launch, now, orders),
-            Control::Tgs { limiters, .. } => match limiters[client].launch(blocks, now) {
-                Ok(()) => orders.push(Order::Admit { client, original: true }),
-                Err(again) => orders.push(Order::At(again, Timer::Retry(client))),
-            },
-            Control::Batch { batch, held } => {
-                if batch.admit() {
-                    orders.push(Order::Admit { client, original: true });
-                } else {
-                    held[client] = true;
-                }
-            }
-            Control::Tally { .. } => self.tally(tally::Event::Queued { client }, now, orders),
-        }
-    }
-
-    /// A best-effort launch completed as a whole.
-    pub fn completed(&mut self, client: usize, now: Ns, orders: &mut Vec<Order>) {
-        match self {
-            Control::Gate { .. } => self.gate(client, gate::Event::Completed, now, orders),
-            Control::Batch { batch, held } => {
-                if batch.completed() {
-                    for (client, held) in held.iter_mut().enumerate() {
-                        if *held && batch.admit() {
-                            *held = false;
-                            orders.push(Order::Admit { client, original: true });
-                        }
-                    }
-                }
-            }
-            Control::Tally { .. } => self.tally(tally::Event::Completed { client }, now, orders),
-            Control::Free | Control::Tgs { .. } => {}
-        }
-    }
-
-    /// What was interrupted has left the device.
-    pub fn stopped(&mut self, client: usize, now: Ns, orders: &mut Vec<Order>) {
-        match self {
-            Control::Gate { .. } => self.gate(client, gate::Event::Stopped, now, orders),
-            _ => self.completed(client, now, orders),
-        }
-    }
-
-    /// Nothing of this client's is known to be on the device.
-    pub fn drained(&self, client: usize) -> bool {
-        matches!(self, Control::Gate { clients, .. } if clients[client].in_flight() == 0)
-    }
-
-    /// A timer has come due; `blocks` are those of a client's held launch.
-    pub fn timer(&mut self, timer: Timer, blocks: impl Fn(usize) -> u64, now: Ns, orders: &mut Vec<Order>) {
-        match timer {
-            Timer::Word(word) => {
-                let Control::Gate { clients, .. } = self else { return };
-                for client in 0..clients.len() {
-                    self.gate(client, gate::Event::Word(word), now, orders);
-                }
-            }
-            Timer::Retry(client) => match self {
-                Control::Gate { armed, .. } => {
-                    armed[client] = Ns::MAX;
-                    self.gate(client, gate::Event::Timer, now, orders);
-                }
-                _ => self.request(client, blocks(client), now, orders),
-            },
-            Timer::Tally => self.tally(tally::Event::Timer, now, orders),
-            Timer::Sample => {
-                let Control::Tgs { meter, limiters } = self else { return };
-                let rate = meter.sample();
-                for limiter in limiters {
-                    limiter.sample(rate, now);
-                }
-                orders.push(Order::At(now + tgs::SAMPLE_NS, Timer::Sample));
-            }
-            Timer::Halt(_) | Timer::HighLaunch => {}
-        }
-    }
-
-    /// Tells the central scheduler in which form a kernel was launched.
-    pub fn launched(&mut self, client: usize, config: tally::Config) {
-        if let Control::Tally { scheduler, .. } = self {
-            scheduler.launched(client, config);
-        }
-    }
-
-    fn gate(&mut self, client: usize, event: gate::Event, now: Ns, orders: &mut Vec<Order>) {
-        let Control::Gate { clients, armed, .. } = self else { return };
-        match clients[client].step(event, now) {
-            None => {}
-            Some(gate::Op::Admit) => orders.push(Order::Admit { client, original: true }),
-            Some(gate::Op::Resume) => orders.push(Order::Continue { client }),
-            Some(gate::Op::Retreat) => orders.push(Order::Retreat { client }),
-            // Asking twice for the same time would only wake it twice.
-            Some(gate::Op::WakeAt(at)) if armed[client] != at => {
-                armed[client] = at;
-                orders.push(Order::At(at, Timer::Retry(client)));
-            }
-            Some(gate::Op::WakeAt(_)) => {}
-        }
-    }
-
-    fn tally(&mut self, event: tally::Event, now: Ns, orders: &mut Vec<Order>) {
-        let Control::Tally { scheduler, ops } = self else { return };
-        scheduler.step(event, now, ops);
-        orders.extend(ops.drain(..).map(|op| match op {
-            tally::Op::Launch { client, original } => Order::Admit { client, original },
-            tally::Op::Continue { client } => Order::Continue { client },
-            tally::Op::Retreat { client } => Order::Retreat { client },
-            tally::Op::Close { client } => Order::Close { client },
-            tally::Op::WakeAt(at) => Order::At(at, Timer::Tally),
-        }));
+    /// A best-effort client wants to launch the kernel at this position of its program.
+    pub fn request(&mut self, client: usize, step: usize, now: Ns, ops: &mut Vec<Op>) {
+        let kernel = self.kernels[client][step];
+        self.step(Event::Request { client, kernel }, now, ops);
     }
 }
 
-fn settings(gate: &Gate) -> gate::Settings {
-    gate::Settings { level: gate.level, depth: gate.depth, idle_wait_ns: gate.idle_wait_ns }
+/// Thread blocks of one request.
+fn blocks(program: &Program) -> u64 {
+    let segments = program.segments.iter();
+    segments.flat_map(|s| s.launches.iter().map(|l| l.blocks * u64::from(s.repeat))).sum()
 }
 
-/// How a system's clients share the device, and whether the high-priority one is placed first.
-pub fn substrate(system: &System) -> (Substrate, bool) {
-    match system {
-        System::NoSharing | System::TimeSlicing => (Substrate::Contexts, false),
-        System::Mps => (Substrate::Mps, false),
-        System::MpsPriority => (Substrate::Mps, true),
-        // Upstream's server runs all clients in one context, on streams with priorities.
-        System::TgsArtifact | System::Tally(_) => (Substrate::Mps, true),
-        System::Tgs(substrate) => (*substrate, false),
-        System::Gate(gate) => (gate.substrate, true),
+fn kernels(program: &Prepared, machine: &Machine) -> Vec<sched::Kernel> {
+    let steps = program.steps.iter().zip(&program.medians);
+    steps.map(|(step, &duration_ns)| kernel(step, duration_ns, machine)).collect()
+}
+
+fn kernel(step: &Step, duration_ns: Ns, machine: &Machine) -> sched::Kernel {
+    let form = &step.form;
+    let resident = form.blocks.min(form.capacity);
+    let permille = |demand: u64, peak: u64| (resident * demand * 1000 / peak).min(1000) as u32;
+    sched::Kernel {
+        blocks: form.blocks,
+        threads: form.threads,
+        duration_ns,
+        sms: form.blocks.div_ceil(u64::from(form.per_sm.max(1))),
+        sm_permille: permille(form.sm_demand, u64::from(machine.sms) * MICRO_SM),
+        dram_permille: permille(form.dram_demand, machine.dram_bytes_per_us * 1000),
     }
 }
 
-/// The clients talk to the device through the MPS daemon.
-pub fn through_mps(system: &System) -> bool {
-    match system {
-        System::Mps | System::MpsPriority | System::Tgs(Substrate::Mps) => true,
-        System::Gate(gate) => gate.substrate == Substrate::Mps,
-        _ => false,
+/// Per segment: its blocks, and its kernels' means, weighted by duration but for duration and blocks themselves.
+fn stretches(program: &Prepared, machine: &Machine) -> Vec<(u64, sched::Kernel)> {
+    let all = kernels(program, machine);
+    let mean = |first: usize, len: usize| {
+        let of_part = first..first + len;
+        let is_kernel = |&i: &usize| program.steps[i].kind == Kind::Kernel;
+        let part: Vec<&sched::Kernel> = of_part.filter(is_kernel).map(|i| &all[i]).collect();
+        let n = part.len().max(1) as u64;
+        let time: Ns = part.iter().map(|k| k.duration_ns).sum();
+        let weighted = |of: fn(&sched::Kernel) -> u64| {
+            part.iter().map(|k| k.duration_ns * of(k)).sum::<u64>() / time.max(1)
+        };
+        sched::Kernel {
+            blocks: part.iter().map(|k| k.blocks).sum::<u64>() / n,
+            threads: weighted(|k| u64::from(k.threads)) as u32,
+            duration_ns: time / n,
+            sms: weighted(|k| k.sms),
+            sm_permille: weighted(|k| u64::from(k.sm_permille)) as u32,
+            dram_permille: weighted(|k| u64::from(k.dram_permille)) as u32,
+        }
+    };
+    program.parts.iter().map(|p| (p.blocks, mean(p.first, p.len))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{h200, program};
+
+    #[test]
+    fn facts_of_kernels_are_those_of_the_recording() {
+        let machine = h200();
+        // 2,048 threads of a multiprocessor hold 8 blocks of 256: 1,000 blocks need 125 of 132 multiprocessors.
+        let mut launch = crate::testing::kernel(1000, 256, 10_000);
+        launch.sm_permille = Some(400);
+        // 10 us at a quarter of 4.8 TB/s.
+        launch.dram_bytes = Some(12_000_000);
+        let longer = crate::program::Launch {
+            duration_ns: [30_000; crate::program::QUANTILES],
+            dram_bytes: Some(0),
+            ..launch.clone()
+        };
+        let prepared = Prepared::new(&program(true, vec![launch, longer]), &machine, 1).unwrap();
+        let first = kernels(&prepared, &machine)[0];
+        assert_eq!((first.blocks, first.threads, first.duration_ns, first.sms), (1000, 256, 10_000, 125));
+        assert!(first.sm_permille.abs_diff(400) <= 1 && first.dram_permille.abs_diff(250) <= 1, "{first:?}");
+        // 250 for a quarter of the time; the means of 10 and 30 us, and of 1,000 and 1,000 blocks.
+        let (blocks, mean) = stretches(&prepared, &machine)[0];
+        assert_eq!((blocks, mean.blocks, mean.duration_ns, mean.sms), (2000, 1000, 20_000, 125));
+        assert!(mean.dram_permille.abs_diff(62) <= 1, "{mean:?}");
     }
 }

@@ -181,6 +181,26 @@ impl Domain {
         self.settle(now, done);
     }
 
+    /// Takes a slot's kernel off the device at once: all its blocks are left, and count as never placed.
+    pub fn kill(&mut self, slot: usize, now: Ns, done: &mut Vec<Done>) {
+        self.catch_up(now);
+        let killed = |r: &&mut Run| usize::from(r.slot) == slot && (r.pending > 0 || r.resident > 0);
+        if let Some(run) = self.runs.iter_mut().find(killed) {
+            let placed = run.kernel.blocks - run.pending;
+            self.counters.blocks_placed -= placed;
+            self.counters.blocks_done -= placed - run.resident;
+            (run.pending, run.resident, run.halted) = (run.kernel.blocks, 0, true);
+            for class in &mut self.sms.classes {
+                while let Some(at) = class.groups.iter().position(|g| usize::from(g.slot) == slot) {
+                    let group = class.groups.remove(at);
+                    class.free.give(&run.kernel.need, u32::from(group.per_sm));
+                }
+            }
+            self.changed = true;
+        }
+        self.settle(now, done);
+    }
+
     /// Handles all that happens until `now`, which must not lie beyond [`Domain::next`].
     pub fn advance(&mut self, now: Ns, done: &mut Vec<Done>) {
         debug_assert!(now <= self.next, "an event of the device was passed over");

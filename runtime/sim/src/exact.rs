@@ -73,6 +73,22 @@ impl Exact {
         self.settle(now, done);
     }
 
+    pub fn kill(&mut self, slot: usize, now: Ns, done: &mut Vec<Done>) {
+        self.catch_up(now);
+        for run in self.runs.iter_mut().filter(|r| r.slot == slot) {
+            let placed = run.kernel.blocks - run.pending;
+            if run.pending > 0 || !run.blocks.is_empty() {
+                self.counters.blocks_placed -= placed;
+                self.counters.blocks_done -= placed - run.blocks.len() as u64;
+                for (sm, _) in run.blocks.drain(..) {
+                    self.free[sm].give(&run.kernel.need, 1);
+                }
+                (run.pending, run.halted) = (run.kernel.blocks, true);
+            }
+        }
+        self.settle(now, done);
+    }
+
     pub fn advance(&mut self, now: Ns, done: &mut Vec<Done>) {
         if now >= self.next {
             self.counters.events += 1;

@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::prepared::{Form, TICKS_PER_NS};
 use crate::program::Kind;
 use crate::scenario::Ns;
-use crate::system::{Level, System, TallyMode};
+use crate::system;
 use sched::tally::{Config, Limits, Shape, choose};
 
 /// Upstream raises its limit of worker threads to this where a multiprocessor holds 2048.
@@ -40,7 +40,7 @@ pub struct Forms {
 
 impl Forms {
     /// Chooses the forms of all launches of the best-effort clients, as upstream's profiling would with a filled cache.
-    pub fn new(system: &System, machine: &Machine, best_effort: &[Client], high: usize) -> Self {
+    pub fn new(form: system::Form, machine: &Machine, best_effort: &[Client], high: usize) -> Self {
         let rules = &machine.rules;
         let slots = high + best_effort.len();
         let mut forms = Forms {
@@ -50,17 +50,14 @@ impl Forms {
             gated_block_ns: rules.gated_block_ns.value as Ns,
             skip_ns_per_1000: rules.skip_ns_per_1000_blocks.value as Ns,
             saturation_permille: rules.saturation_permille.value as u64,
-            gated: matches!(system, System::Gate(g) if g.level != Level::Launch),
+            gated: form == system::Form::Gated,
             chosen: Vec::new(),
             current: vec![None; slots],
             pending: vec![Config::Original; slots],
         };
-        if let System::Tally(tally) = system
-            && tally.mode == TallyMode::Full
-        {
+        if let system::Form::Transformed { threshold_ns } = form {
             let workers = if machine.sm.threads >= WORKER_THREADS.0 { WORKER_THREADS.1 } else { 1024 };
-            let limits =
-                Limits { sms: machine.sms, worker_threads_per_sm: workers, threshold_ns: tally.threshold_ns };
+            let limits = Limits { sms: machine.sms, worker_threads_per_sm: workers, threshold_ns };
             let launch = (rules.launch_latency_ns.value + rules.sync_latency_ns.value) as Ns;
             forms.chosen = best_effort.iter().map(|c| forms.choices(c, limits, launch)).collect();
         }
@@ -182,7 +179,7 @@ mod tests {
         let small = kernel(240, 64, 97_800);
         let prepared = Prepared::new(&program(false, vec![small]), &machine, 1).unwrap();
         let original = Kernel::original(&prepared.steps[0].form, 97_800, 0);
-        let forms = Forms::new(&System::parse("tally").unwrap(), &machine, &[], 0);
+        let forms = Forms::new(system::Form::Original, &machine, &[], 0);
         let alone = |k: Kernel| k.duration_alone(machine.sms, machine.gpcs);
         for workers in [132, 264, 396] {
             assert!(alone(forms.persistent(original, workers)) >= alone(original), "{workers}");

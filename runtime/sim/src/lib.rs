@@ -14,6 +14,9 @@ mod forms;
 mod kernel;
 pub mod machine;
 pub mod occupancy;
+mod partitions;
+#[cfg(test)]
+mod policy_tests;
 mod prepared;
 pub mod program;
 pub mod scenario;

@@ -118,7 +118,7 @@ fn every_system_makes_progress_on_both_sides() {
     let p = request(50, 100, 10_000);
     let be = training(50, 3000, 100_000);
     let arrivals = every(4 * MS, 10_000 * MS);
-    for name in System::NAMES.iter().filter(|n| **n != "no-sharing") {
+    for name in System::names().filter(|n| *n != "no-sharing") {
         let outcome = run(name, Some((&p, &arrivals)), &[&be], 10_000 * MS);
         assert!(outcome.requests.len() > 500, "{name}: {} requests", outcome.requests.len());
         assert!(outcome.best_effort[0].iterations > 0, "{name}");

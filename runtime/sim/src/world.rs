@@ -1,15 +1,16 @@
 //! The event loop: clients, policy and device of one cell.
 
 use crate::client::{Client, Hook, Latencies, Next, Phase};
-use crate::control::{Control, Order, Timer, substrate, through_mps};
+use crate::control::{Control, Timer};
 use crate::device::Device;
 use crate::forms::Forms;
 use crate::kernel::{Done, Kernel};
 use crate::prepared::Prepared;
-use crate::program::Program;
 use crate::scenario::{Ns, Outcome, Progress, Scenario};
 use crate::server::Server;
+use crate::system::{self, Substrate};
 use anyhow::{Result, ensure};
+use sched::{Event, Op};
 
 /// Seeds of the clients' draws differ by this.
 const STREAM: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
@@ -38,8 +39,10 @@ pub struct World<'a> {
     stopping: Vec<bool>,
     /// The device sees the stop flag of a slot.
     flagged: Vec<bool>,
+    /// What a slot's stop kills instead of stopping between blocks.
+    resets: Vec<bool>,
     iterations: Vec<u64>,
-    orders: Vec<Order>,
+    ops: Vec<Op>,
     done: Vec<Done>,
 }
 
@@ -53,16 +56,14 @@ impl<'a> World<'a> {
         let rules = &machine.rules;
         let ns = |c: &crate::machine::Constant| c.value as Ns;
         ensure!(scenario.high.is_some() || !scenario.best_effort.is_empty(), "a cell needs at least one job");
-        let (shared, high_first) = substrate(scenario.system);
+        let wiring = scenario.system.wiring();
+        let hooked = wiring.hook != system::Hook::None;
         let high = usize::from(scenario.high.is_some());
         let slots = high + scenario.best_effort.len();
         ensure!(slots <= crate::domain::SLOTS, "a cell has at most {} jobs", crate::domain::SLOTS);
-        let graph = if through_mps(scenario.system) { ns(&rules.mps_graph_launch_ns) } else { 0 };
+        let graph = if wiring.mps_daemon { ns(&rules.mps_graph_launch_ns) } else { 0 };
         let latencies =
             Latencies { launch: ns(&rules.launch_latency_ns), sync: ns(&rules.sync_latency_ns), graph };
-        let rate = scenario.high.as_ref().map_or(0.0, |(program, _)| closed_loop_rate(program));
-        let control =
-            Control::new(scenario.system, scenario.best_effort.len(), rate, ns(&rules.word_delay_ns));
         let mut clients = Vec::with_capacity(slots);
         let mut server = None;
         if let Some((program, traffic)) = &scenario.high {
@@ -75,19 +76,19 @@ impl<'a> World<'a> {
         }
         for (k, program) in scenario.best_effort.iter().enumerate() {
             let prepared = Prepared::new(program, machine, scenario.seed ^ (k as u64 + 1))?;
-            let hook = control.hooks().then(|| Hook::new(control.blocks_host()));
+            let hook = hooked.then(|| Hook::new(wiring.hook == system::Hook::Client));
             clients.push(Client::new(prepared, latencies, hook, seed(scenario.seed, k + 1), 0));
         }
-        Ok(World {
+        let mut world = World {
             scenario,
-            device: Device::new(machine, shared, slots),
-            forms: Forms::new(scenario.system, machine, &clients[high..], high),
+            device: device(scenario, wiring.substrate)?,
+            forms: Forms::new(wiring.form, machine, &clients[high..], high),
+            control: Control::new(scenario, &clients),
             clients,
             high,
-            high_first,
+            high_first: wiring.high_first,
             server,
-            timers: control.first_timer().into_iter().collect(),
-            control,
+            timers: Vec::new(),
             now: 0,
             launch_latency: latencies.launch,
             notice: latencies.sync,
@@ -96,10 +97,14 @@ impl<'a> World<'a> {
             rest: vec![None; slots],
             stopping: vec![false; slots],
             flagged: vec![false; slots],
+            resets: vec![false; slots],
             iterations: vec![0; slots],
-            orders: Vec::new(),
+            ops: Vec::new(),
             done: Vec::new(),
-        })
+        };
+        world.control.step(Event::Start, 0, &mut world.ops);
+        world.obey();
+        Ok(world)
     }
 
     /// Puts another device in the place of the grouped one.
@@ -212,11 +217,7 @@ impl<'a> World<'a> {
             if hook.notices.front().is_some_and(|&at| at <= now) {
                 hook.notices.pop_front();
                 let client = slot - self.high;
-                self.control.completed(client, now, &mut self.orders);
-                if self.control.drained(client) {
-                    self.lower_flag(slot);
-                }
-                self.obey();
+                self.tell(Event::Completed { client });
             }
             if self.clients[slot].hook.as_ref().is_some_and(|h| h.next <= now) {
                 self.reach_hook(slot);
@@ -255,7 +256,8 @@ impl<'a> World<'a> {
     fn reach_hook(&mut self, slot: usize) {
         let client = &mut self.clients[slot];
         let step = client.hooked_step().expect("the hook is at a launch");
-        let (kernel, blocks) = (step.kind == crate::program::Kind::Kernel, step.form.blocks);
+        let kernel = step.kind == crate::program::Kind::Kernel;
+        let position = client.hooked_position();
         let hook = client.hook.as_mut().expect("only hooked clients get here");
         hook.next = Ns::MAX;
         if !kernel {
@@ -264,7 +266,7 @@ impl<'a> World<'a> {
             return;
         }
         hook.held = true;
-        self.control.request(slot - self.high, blocks, self.now, &mut self.orders);
+        self.control.request(slot - self.high, position, self.now, &mut self.ops);
         self.obey();
     }
 
@@ -297,15 +299,13 @@ impl<'a> World<'a> {
     fn react(&mut self) {
         while let Some(done) = self.done.pop() {
             let (slot, client) = (done.slot, done.slot.wrapping_sub(self.high));
-            let central = matches!(self.control, Control::Tally { .. });
             if slot < self.high || !self.control.hooks() {
                 self.launch_done(slot);
-            } else if central {
-                // The scheduler says whether the kernel goes on or counts as done.
+            } else if self.control.closes() {
+                // The policy says whether the kernel goes on or counts as done.
                 self.forms.left_device(slot, done.left);
                 self.clients[slot].phase = Phase::Interrupted;
-                self.control.completed(client, self.now, &mut self.orders);
-                self.obey();
+                self.tell(Event::Completed { client });
             } else if done.left > 0 {
                 self.stopped(slot, done.left);
             } else {
@@ -330,7 +330,11 @@ impl<'a> World<'a> {
         }
         self.flagged[slot] = true;
         if self.clients[slot].phase == Phase::OnDevice && self.cuttable(slot) {
-            self.device.halt(slot, self.now, &mut self.done);
+            if self.resets[slot] {
+                self.device.kill(slot, self.now, &mut self.done);
+            } else {
+                self.device.halt(slot, self.now, &mut self.done);
+            }
             self.react();
         } else {
             self.stop_next(slot);
@@ -340,6 +344,7 @@ impl<'a> World<'a> {
     fn lower_flag(&mut self, slot: usize) {
         self.stopping[slot] = false;
         self.flagged[slot] = false;
+        self.resets[slot] = false;
     }
 
     /// With its flag up, a launch that comes next exits at once and is kept for later, if it looks at the flag.
@@ -355,8 +360,7 @@ impl<'a> World<'a> {
         self.forms.left_device(slot, left);
         self.clients[slot].phase = Phase::Interrupted;
         self.device.set_queued(slot, false, self.now);
-        self.control.stopped(slot - self.high, self.now, &mut self.orders);
-        self.obey();
+        self.tell(Event::Stopped { client: slot - self.high });
     }
 
     /// A launch is over as far as its stream is concerned.
@@ -369,7 +373,7 @@ impl<'a> World<'a> {
     fn segment_done(&mut self, slot: usize) {
         let now = self.now;
         if slot < self.high {
-            self.control.high_idle(now, &mut self.orders);
+            self.control.step(Event::HighIdle, now, &mut self.ops);
         }
         let next = self.clients[slot].segment_done(now);
         self.clients[slot].phase = match next {
@@ -384,47 +388,48 @@ impl<'a> World<'a> {
 
     fn timer(&mut self, timer: Timer) {
         match timer {
-            Timer::Halt(client) => return self.raise_flag(client + self.high),
+            Timer::Halt(client) => self.raise_flag(client + self.high),
             Timer::HighLaunch => {
-                let blocks = self.clients[0].segment().blocks;
-                self.control.high_launch(blocks, self.now, &mut self.orders);
-                return self.obey();
+                self.control.high_launch(self.clients[0].part(), self.now, &mut self.ops);
+                self.obey();
             }
-            _ => {}
+            Timer::Policy(timer) => self.tell(Event::Timer { timer }),
         }
-        let (clients, high) = (&self.clients, self.high);
-        let blocks = |client: usize| clients[client + high].hooked_step().map_or(0, |s| s.form.blocks);
-        self.control.timer(timer, blocks, self.now, &mut self.orders);
+    }
+
+    /// Tells the policy of an event and carries out what it asks for.
+    fn tell(&mut self, event: Event) {
+        self.control.step(event, self.now, &mut self.ops);
         self.obey();
     }
 
-    /// Carries out what the policy asked for; doing so may lead to further orders.
+    /// Carries out what the policy asked for; doing so may lead to further operations.
     fn obey(&mut self) {
-        while !self.orders.is_empty() {
-            let mut orders = std::mem::take(&mut self.orders);
-            for order in orders.drain(..) {
-                self.carry_out(order);
+        while !self.ops.is_empty() {
+            let mut ops = std::mem::take(&mut self.ops);
+            for op in ops.drain(..) {
+                self.carry_out(op);
             }
-            // What was ordered meanwhile went into a new list; keep the larger buffer.
-            if self.orders.is_empty() {
-                self.orders = orders;
+            // What was asked for meanwhile went into a new list; keep the larger buffer.
+            if self.ops.is_empty() {
+                self.ops = ops;
             }
         }
     }
 
-    fn carry_out(&mut self, order: Order) {
+    fn carry_out(&mut self, op: Op) {
         let now = self.now;
-        match order {
-            Order::At(at, timer) => self.timers.push((at, timer)),
-            Order::Admit { client, original } => {
+        match op {
+            Op::WakeAt { at, timer } => self.timers.push((at, Timer::Policy(timer))),
+            Op::Admit { client, original } => {
                 let slot = client + self.high;
-                let config = self.forms.choose(slot, self.clients[slot].hooked_position(), original);
-                self.control.launched(client, config);
+                let form = self.forms.choose(slot, self.clients[slot].hooked_position(), original);
+                self.control.step(Event::Launched { client, form }, now, &mut self.ops);
                 self.clients[slot].issue(now);
                 self.stop_next(slot);
                 self.tell_queued(slot, now + self.early_yield);
             }
-            Order::Continue { client } => {
+            Op::Continue { client } => {
                 let slot = client + self.high;
                 self.lower_flag(slot);
                 let (kernel, extra) = self.forms.next(slot);
@@ -432,14 +437,19 @@ impl<'a> World<'a> {
                 self.clients[slot].phase = Phase::Ready(now + self.launch_latency + extra);
                 self.tell_queued(slot, now + self.early_yield);
             }
-            Order::Retreat { client } => {
-                let slot = client + self.high;
-                self.device.counters_mut().switches += 1;
-                self.stopping[slot] = true;
-                self.timers.push((now + self.flag_write, Timer::Halt(client)));
-            }
-            Order::Close { client } => self.launch_done(client + self.high),
+            Op::Retreat { client } => self.stop(client, false, self.flag_write),
+            Op::Reset { client, latency_ns } => self.stop(client, true, latency_ns),
+            Op::Lower { client } => self.lower_flag(client + self.high),
+            Op::Close { client } => self.launch_done(client + self.high),
         }
+    }
+
+    fn stop(&mut self, client: usize, reset: bool, latency: Ns) {
+        let slot = client + self.high;
+        self.device.counters_mut().switches += 1;
+        self.stopping[slot] = true;
+        self.resets[slot] = reset;
+        self.timers.push((self.now + latency, Timer::Halt(client)));
     }
 
     /// Tells the device whether a launch of this slot comes by `soon`, so that a pause until then is none.
@@ -448,19 +458,29 @@ impl<'a> World<'a> {
         self.device.set_queued(slot, queued, self.now);
     }
 
-    /// The launch that is on the device or comes next can be stopped between its blocks; Tally's forms always can.
+    /// The launch that is on the device or comes next can be killed, or be stopped between its blocks. A policy that
+    /// closes kernels stops only forms that can be.
     fn cuttable(&self, slot: usize) -> bool {
-        matches!(self.control, Control::Tally { .. }) || self.clients[slot].step().form.cuttable
+        self.resets[slot] || self.control.closes() || self.clients[slot].step().form.cuttable
+    }
+}
+
+/// The device of a cell, idle.
+fn device(scenario: &Scenario, substrate: Substrate) -> Result<Device> {
+    let (machine, best_effort) = (scenario.machine, scenario.best_effort.len());
+    let high = usize::from(scenario.high.is_some());
+    match substrate {
+        Substrate::Contexts => Ok(Device::contexts(machine, high + best_effort)),
+        Substrate::Mps => Ok(Device::domain(machine)),
+        Substrate::Partitions { high_permille } => {
+            let each = (1000 - high_permille) / best_effort.max(1) as u32;
+            let shares: Vec<u32> =
+                [high_permille].into_iter().take(high).chain([each].repeat(best_effort)).collect();
+            Device::partitioned(machine, &shares)
+        }
     }
 }
 
 fn seed(seed: u64, stream: usize) -> u128 {
     (u128::from(seed) << 64 | 0x5851_f42d_4c95_7f2d).wrapping_add(STREAM.wrapping_mul(stream as u128 + 1))
-}
-
-/// Thread blocks per TGS sampling period of a job that runs back to back.
-fn closed_loop_rate(program: &Program) -> f64 {
-    let blocks: u64 =
-        program.segments.iter().flat_map(|s| s.launches.iter().map(|l| l.blocks * u64::from(s.repeat))).sum();
-    blocks as f64 * sched::tgs::SAMPLE_NS as f64 / program.unprofiled_mean_ns.max(1) as f64
 }

@@ -4,8 +4,10 @@
 //! What the loop would find by polling the device arrives as an event.
 
 mod choice;
+mod systems;
 
 pub use choice::{Config, Limits, Shape, candidates, choose, slices};
+pub use systems::SYSTEMS;
 
 use crate::Ns;
 
