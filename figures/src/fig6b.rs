@@ -63,14 +63,13 @@ impl Loads {
     }
 
     /// Every system of some load, in drawing order.
-    fn systems(&self) -> Vec<&'static SystemStyle> {
+    fn systems(&self) -> Vec<&SystemStyle> {
         let mut systems: Vec<&SystemStyle> = Vec::new();
         for style in self.grids.iter().flat_map(|g| &g.1.systems) {
             if systems.iter().all(|s| s.id != style.id) {
                 systems.push(style);
             }
         }
-        systems.sort_by_key(|s| crate::style::system_rank(s.id));
         systems
     }
 
