@@ -180,6 +180,18 @@ pub fn to_csv(rows: &[Row]) -> Result<Vec<u8>> {
     writer.into_inner().context("cannot finish the table")
 }
 
+/// Whether a CSV of a run folder holds cells, one a row: these tables begin with the cells' keys.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_table(path: &Path) -> Result<bool> {
+    bounded::check(path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut reader =
+        csv::Reader::from_path(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let header = reader.headers().with_context(|| format!("{} is not a table", path.display()))?;
+    Ok(header.get(0) == Some("key"))
+}
+
 /// Reads a table back.
 ///
 /// # Errors

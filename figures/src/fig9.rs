@@ -6,7 +6,7 @@
 use anyhow::Result;
 
 use crate::axis::Scale;
-use crate::canvas::{Anchor, Picture, Text};
+use crate::canvas::{Anchor, Picture, Rgb, Text};
 use crate::chart::{self, Chart, Form};
 use crate::csv::{self, Csv};
 use crate::grid::Facts;
@@ -16,16 +16,14 @@ use crate::pairs::few;
 use crate::plot::{FEW, text};
 use crate::records::{Kind, Record, Records, Status};
 use crate::stats;
-use crate::style::{
-    BODY, GREY, INK, SMALL, SystemStyle, inference_label, job_rank, number, style_of, system_rank,
-};
+use crate::style::{BODY, GREY, INK, SMALL, inference_label, job_rank, number, style_of, system_rank};
 
 const HEIGHT: i32 = 470;
 
 /// One pair under one system with one seed, or the server alone with the same arrivals.
 struct Dot<'a> {
     record: &'a Record,
-    style: SystemStyle,
+    color: Rgb,
     service_ms: f64,
     e2e_ms: f64,
     /// p99 alone in a closed loop, ms.
@@ -48,7 +46,7 @@ pub struct Dots<'a> {
     dots: Vec<Dot<'a>>,
     facts: Facts,
     servers: Vec<String>,
-    systems: Vec<SystemStyle>,
+    systems: Vec<String>,
     /// Finished or failed pairs that lack one of the numbers.
     missing: usize,
     left_out: usize,
@@ -69,12 +67,12 @@ impl<'a> Dots<'a> {
             _ => false,
         };
         for record in records.rows.iter().filter(shown) {
-            let style = style_of(&record.system)?;
+            let color = style_of(&record.system)?.color;
             let baseline = record.baseline_p99_ms;
             match (record.service_p99_ns, record.e2e_p99_ns, baseline) {
                 (Some(service), Some(e2e), Some(baseline_ms)) => dots.push(Dot {
                     record,
-                    style,
+                    color,
                     service_ms: service / 1e6,
                     e2e_ms: e2e / 1e6,
                     baseline_ms,
@@ -87,10 +85,10 @@ impl<'a> Dots<'a> {
         let mut servers: Vec<String> = dots.iter().map(|d| job(d.record)).collect();
         servers.sort_by(|a, b| (job_rank(a), a).cmp(&(job_rank(b), b)));
         servers.dedup();
-        let mut systems: Vec<SystemStyle> =
-            dots.iter().filter(|d| d.record.kind == Kind::Pair).map(|d| d.style.clone()).collect();
-        systems.sort_by_key(|s| system_rank(&s.id));
-        systems.dedup_by(|a, b| a.id == b.id);
+        let pairs = dots.iter().filter(|d| d.record.kind == Kind::Pair);
+        let mut systems: Vec<String> = pairs.map(|d| d.record.system.clone()).collect();
+        systems.sort_by(|a, b| (system_rank(a), a).cmp(&(system_rank(b), b)));
+        systems.dedup();
         // The server alone is drawn below the pairs, which its arms look out from.
         dots.sort_by_key(|d| d.record.kind == Kind::Pair);
         Ok(Dots { dots, facts, servers, systems, missing, left_out })
@@ -132,9 +130,11 @@ pub fn picture(dots: &Dots) -> Result<Picture> {
     let requests = counts.iter().min().copied().zip(counts.iter().max().copied());
     let banner = page::banner_text(&dots.facts, requests);
     let y = page::begin(&mut picture, title, &dots.facts, &banner)?;
-    let form = |s: &SystemStyle| if s.id.starts_with("tgs") { Form::Square } else { Form::Disc };
     let mut entries = vec![(Swatch::Mark("+", INK), "alone, same arrivals".to_owned())];
-    entries.extend(dots.systems.iter().map(|s| (Swatch::Dot(s.color, form(s)), s.label.to_owned())));
+    for system in &dots.systems {
+        let style = style_of(system)?;
+        entries.push((Swatch::Dot(style.color, form(system)), style.label.to_owned()));
+    }
     let mut y = page::legend(&mut picture, y, &entries)?;
 
     let column = |f: fn((f64, f64)) -> f64| dots.dots.iter().map(|d| f(d.ratios())).collect::<Vec<_>>();
@@ -165,7 +165,7 @@ pub fn picture(dots: &Dots) -> Result<Picture> {
                 if dot.record.kind == Kind::SoloPaced {
                     cross(&mut picture, at);
                 } else {
-                    chart::point(&mut picture, at, dot.style.color, form(&dot.style), dot.overloaded());
+                    chart::point(&mut picture, at, dot.color, form(&dot.record.system), dot.overloaded());
                 }
                 if !all_few && few(dot.record.e2e_n) {
                     picture.text(text(FEW, at.0, at.1 - 16, SMALL, Anchor::Middle));
@@ -175,7 +175,7 @@ pub fn picture(dots: &Dots) -> Result<Picture> {
         }
         y = below;
     }
-    page::footnotes(&mut picture, y, &notes(dots))?;
+    page::footnotes(&mut picture, y, &notes(dots)?)?;
     Ok(picture)
 }
 
@@ -187,12 +187,17 @@ fn lowest(scale: Scale) -> f64 {
     }
 }
 
+/// As in the load sweep: rate control differs from the others in form as well.
+fn form(system: &str) -> Form {
+    if system.starts_with("tgs") { Form::Square } else { Form::Disc }
+}
+
 fn cross(picture: &mut Picture, at: (i32, i32)) {
     picture.rect(at.0 - 13, at.1 - 2, 26, 5, INK);
     picture.rect(at.0 - 2, at.1 - 13, 5, 26, INK);
 }
 
-fn notes(dots: &Dots) -> Vec<String> {
+fn notes(dots: &Dots) -> Result<Vec<String>> {
     let mut notes = vec![
         "Service: start of a request to its end. End to end: planned arrival to end, waiting included. Both over all \
          requests of a run, as multiples of the p99 alone in a closed loop; one point per pair, system and seed. On the \
@@ -214,11 +219,12 @@ fn notes(dots: &Dots) -> Vec<String> {
             notes.push(format!("Not shown: {n} {what}; reasons in the table of all pairs."));
         }
     }
-    let variants: Vec<&str> = dots.systems.iter().map(|s| s.note).filter(|n| !n.is_empty()).collect();
+    let styles = dots.systems.iter().map(|s| style_of(s)).collect::<Result<Vec<_>>>()?;
+    let variants: Vec<&str> = styles.iter().map(|s| s.note).filter(|n| !n.is_empty()).collect();
     if !variants.is_empty() {
         notes.push(variants.join(" "));
     }
-    notes
+    Ok(notes)
 }
 
 /// Exactly the numbers drawn, one row per point.
