@@ -6,7 +6,7 @@ use crate::scenario::Ns;
 use crate::sms::Ticks;
 
 /// A kernel to run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Kernel {
     /// Of one block.
     pub need: Resources,

@@ -14,6 +14,7 @@ mod forms;
 mod kernel;
 pub mod machine;
 pub mod occupancy;
+mod pool;
 mod prepared;
 pub mod program;
 pub mod scenario;

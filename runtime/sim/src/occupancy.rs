@@ -43,6 +43,11 @@ impl Resources {
         ((self.0 | GUARD) - need.0) & GUARD == GUARD
     }
 
+    /// `n` blocks of the given need fit into this; `n` must be no more than an empty multiprocessor holds.
+    pub fn holds_all(&self, need: &Resources, n: u32) -> bool {
+        self.holds(&Resources(need.0 * u64::from(n)))
+    }
+
     /// How many blocks of the given need fit into this.
     pub fn fit(&self, need: &Resources) -> u32 {
         // Most often the answer is none: divisions only where it is not.
