@@ -35,7 +35,7 @@ pub struct Domain {
     alone: Option<u8>,
     dram_capacity: u64,
     corun: Corun,
-    /// The virtual clocks show this time.
+    /// The blocks were brought to this time.
     since: Ns,
     next: Ns,
     /// Some kernel's rate is not the full one.
@@ -99,19 +99,16 @@ impl Domain {
             "one kernel per stream at a time"
         );
         self.counters.launches += 1;
+        self.runs[slot] = Run::new(kernel, now);
         if self.is_idle() && kernel.blocks > 0 {
-            self.since = now;
-            self.runs[slot] = Run::new(kernel, now);
             self.pools[pool].order.push(slot as u8);
             self.alone = Some(slot as u8);
-            let waves = kernel.blocks.div_ceil(self.pools[pool].sms.capacity(&kernel).max(1));
+            let waves = kernel.blocks.div_ceil(self.pools[pool].capacity(&kernel));
             self.next = now + (waves * kernel.block).div_ceil(TICKS_PER_NS);
             return;
         }
         self.catch_up(now);
-        let mut run = Run::new(kernel, now);
-        run.kernel.block += self.late_start(&kernel, pool);
-        self.runs[slot] = run;
+        self.runs[slot].kernel.block += self.late_start(&kernel, pool);
         self.pools[pool].enter(slot as u8, &self.runs);
         self.settle(now, done);
     }
@@ -123,7 +120,7 @@ impl Domain {
         if cost == 0 {
             return 0;
         }
-        let rounds = kernel.blocks.div_ceil(self.pools[pool].sms.capacity(kernel).max(1)).max(1);
+        let rounds = kernel.blocks.div_ceil(self.pools[pool].capacity(kernel)).max(1);
         cost * TICKS_PER_NS / rounds
     }
 
@@ -133,7 +130,7 @@ impl Domain {
         let pool = &mut self.pools[usize::from(self.pool_of[slot])];
         if pool.order.iter().any(|&s| usize::from(s) == slot) {
             self.runs[slot].halted = true;
-            pool.changed = true;
+            pool.halted();
         }
         self.settle(now, done);
     }
@@ -159,21 +156,19 @@ impl Domain {
         self.settle(now, done);
     }
 
-    /// Brings virtual clocks, and the blocks that were refilled meanwhile, to `now`.
+    /// Brings the blocks to `now`: those that ended, and those that were put in their places meanwhile.
     fn catch_up(&mut self, now: Ns) {
-        let passed = now - self.since;
-        self.since = now;
-        for pool in &self.pools {
-            for &slot in &pool.order {
-                self.runs[usize::from(slot)].pass(passed);
-            }
-        }
         if let Some(slot) = self.alone.take() {
             let pool = usize::from(self.pool_of[usize::from(slot)]);
-            self.pools[pool].lay_out(&mut self.runs, &mut self.counters);
+            self.pools[pool].lay_out(now, &mut self.runs, &mut self.counters);
         }
+        let passed = now - self.since;
+        self.since = now;
         for pool in &mut self.pools {
-            pool.retire(&mut self.runs, &mut self.counters);
+            if self.slowed {
+                pool.put_off(passed, &mut self.runs);
+            }
+            pool.retire(now, &mut self.runs, &mut self.counters);
         }
     }
 
@@ -181,25 +176,17 @@ impl Domain {
     fn settle(&mut self, now: Ns, done: &mut Vec<Done>) {
         let Domain { runs, pools, counters, .. } = self;
         for pool in pools.iter_mut() {
-            if pool.changed {
-                pool.place(runs, counters);
-                pool.order.retain(|slot| {
-                    let run = &runs[usize::from(*slot)];
-                    let over = run.resident == 0 && !run.places();
-                    if over {
-                        done.push(Done { slot: usize::from(*slot), at: now, left: run.pending });
-                    }
-                    !over
-                });
-                if pool.order.is_empty() {
-                    pool.sms.clear();
-                }
-            }
+            let finished = |slot, left| done.push(Done { slot: usize::from(slot), at: now, left });
+            pool.settle(now, runs, counters, finished);
         }
         self.share();
-        let until = if self.slowed { Pool::next_slowed } else { Pool::next_unhindered };
-        let next = self.pools.iter_mut().map(|p| until(p, &self.runs)).min().unwrap_or(Ns::MAX);
-        self.next = now.saturating_add(next);
+        let mut next = Ns::MAX;
+        for pool in &mut self.pools {
+            let of_pool =
+                if self.slowed { pool.next_slowed(now, &self.runs) } else { pool.next(now, &self.runs) };
+            next = next.min(of_pool);
+        }
+        self.next = next;
     }
 
     /// Sets the speeds at which the kernels' blocks run.

@@ -5,7 +5,8 @@
 //! left. Running blocks are never evicted.
 //!
 //! A kernel that refills its own places is not an event: its next change of consequence, the placing of its last block,
-//! is computed in closed form.
+//! is computed in closed form. Times of blocks are those at full speed; while a kernel is slowed down, the ends of its
+//! blocks are put off as time goes by.
 
 use crate::domain::SLOTS;
 use crate::kernel::Kernel;
@@ -15,7 +16,7 @@ use crate::scenario::{Counters, Ns};
 use crate::sms::{Class, Sms, Ticks};
 use arrayvec::ArrayVec;
 
-/// Full speed of a kernel's virtual clock, in 1/1024 ticks per ns.
+/// Full speed of a kernel's blocks, in 1/1024 ticks per ns.
 pub const FULL_RATE: u64 = TICKS_PER_NS << RATE_SHIFT;
 const RATE_SHIFT: u32 = 10;
 
@@ -27,20 +28,20 @@ pub struct Run {
     pub pending: u64,
     /// Blocks that run.
     pub resident: u64,
+    /// When the last of these ends.
+    last: Ticks,
     /// No further block may start.
     pub halted: bool,
     /// When it came to the head of its stream.
-    pub ready: Ns,
-    /// Its virtual time.
-    pub clock: Ticks,
-    /// How fast that goes: [`FULL_RATE`], or less while the kernel is slowed down.
+    ready: Ns,
+    /// How fast its blocks run: [`FULL_RATE`], or less while the kernel is slowed down.
     pub rate: u64,
 }
 
 impl Run {
     /// A kernel that comes to the head of its stream.
     pub fn new(kernel: Kernel, ready: Ns) -> Run {
-        Run { kernel, pending: kernel.blocks, resident: 0, halted: false, ready, clock: 0, rate: FULL_RATE }
+        Run { kernel, pending: kernel.blocks, resident: 0, last: 0, halted: false, ready, rate: FULL_RATE }
     }
 
     /// Has blocks to place.
@@ -48,15 +49,8 @@ impl Run {
         self.pending > 0 && !self.halted
     }
 
-    /// Lets so many ns pass.
-    pub fn pass(&mut self, ns: Ns) {
-        self.clock += (ns * self.rate) >> RATE_SHIFT;
-    }
-
-    /// In how many ns the virtual clock reaches `target`.
-    pub fn until(&self, target: Ticks) -> Ns {
-        let ticks = target.saturating_sub(self.clock);
-        // The common case without a division.
+    /// How many ns pass until blocks end that would end after so many ticks at full speed.
+    fn takes(&self, ticks: Ticks) -> Ns {
         if self.rate == FULL_RATE {
             ticks.div_ceil(TICKS_PER_NS)
         } else {
@@ -80,14 +74,18 @@ pub struct Asked {
 /// Multiprocessors and the kernels on them.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    pub sms: Sms,
+    sms: Sms,
     /// Slots with a kernel, in order of precedence.
     pub order: ArrayVec<u8, SLOTS>,
     pub asked: Asked,
     /// Instruction throughput that there is.
     pub sm_capacity: u64,
     /// Something left a multiprocessor, or a kernel came, since blocks were last placed.
-    pub changed: bool,
+    changed: bool,
+    /// Whom the classes' `room_at` are for.
+    waiting: Option<u8>,
+    /// When the waiting kernel places its last block if it refills its own places; `None` if not known.
+    exhausted: Option<Ticks>,
     /// Scratch space.
     ends: Vec<(Ticks, u64)>,
 }
@@ -101,8 +99,15 @@ impl Pool {
             asked: Asked::default(),
             sm_capacity: u64::from(sms) * MICRO_SM,
             changed: false,
+            waiting: None,
+            exhausted: None,
             ends: Vec::new(),
         }
+    }
+
+    /// Blocks of a kernel that run together when it is alone; at least 1.
+    pub fn capacity(&self, kernel: &Kernel) -> u64 {
+        self.sms.capacity(kernel).max(1)
     }
 
     /// Gives a kernel its place in the order of precedence.
@@ -113,6 +118,11 @@ impl Pool {
         };
         let at = self.order.iter().position(|&other| key(other) > key(slot)).unwrap_or(self.order.len());
         self.order.insert(at, slot);
+        self.changed = true;
+    }
+
+    /// A kernel has been told to place no further block.
+    pub fn halted(&mut self) {
         self.changed = true;
     }
 
@@ -127,43 +137,62 @@ impl Pool {
     }
 
     /// Lays out the blocks of the only kernel, which had the device for itself since it started.
-    pub fn lay_out(&mut self, runs: &mut Runs, counters: &mut Counters) {
+    pub fn lay_out(&mut self, now: Ns, runs: &mut Runs, counters: &mut Counters) {
         let slot = self.order[0];
         let run = &mut runs[usize::from(slot)];
-        let capacity = self.sms.capacity(&run.kernel);
-        let waves = run.kernel.blocks.div_ceil(capacity);
-        let wave = (run.clock / run.kernel.block).min(waves - 1);
+        let kernel = run.kernel;
+        let capacity = self.sms.capacity(&kernel);
+        let waves = kernel.blocks.div_ceil(capacity);
+        let wave = ((now - run.ready) * TICKS_PER_NS / kernel.block).min(waves - 1);
         let over = wave * capacity;
-        let end = (wave + 1) * run.kernel.block;
-        let wanted = (run.kernel.blocks - over).min(capacity);
-        let placed = self.sms.place(slot, &run.kernel, wanted, end);
+        run.last = run.ready * TICKS_PER_NS + (wave + 1) * kernel.block;
+        let wanted = (kernel.blocks - over).min(capacity);
+        let placed = self.sms.place(slot, &kernel, wanted, run.last);
         debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
         run.pending -= over + placed;
         run.resident = placed;
         counters.blocks_placed += over + placed;
         counters.blocks_done += over;
-        let kernel = run.kernel;
         self.more(&kernel, placed);
+    }
+
+    /// Puts the blocks' ends off by what they lost in so many ns to being slowed down.
+    pub fn put_off(&mut self, passed: Ns, runs: &mut Runs) {
+        let lost = |run: &Run| passed * TICKS_PER_NS - ((passed * run.rate) >> RATE_SHIFT);
+        for class in self.sms.classes_mut() {
+            for group in &mut class.groups {
+                group.end += lost(&runs[usize::from(group.slot)]);
+            }
+            class.regroup();
+        }
+        for &slot in &self.order {
+            let run = &mut runs[usize::from(slot)];
+            run.last += lost(run);
+        }
+        self.exhausted = None;
     }
 
     /// Takes ended blocks off the multiprocessors; those of the placing kernel are replaced by its next ones as long as
     /// nothing else had a say in it.
-    pub fn retire(&mut self, runs: &mut Runs, counters: &mut Counters) {
+    pub fn retire(&mut self, now: Ns, runs: &mut Runs, counters: &mut Counters) {
+        let now = now * TICKS_PER_NS;
         let placing = self.placing(runs);
-        let Pool { sms, asked, changed, .. } = self;
-        for class in &mut sms.classes {
-            let mut moved = false;
+        let Pool { sms, asked, changed, exhausted, .. } = self;
+        for class in sms.classes_mut() {
+            if class.first > now {
+                continue;
+            }
             let mut i = 0;
             while i < class.groups.len() {
                 let group = class.groups[i];
-                let run = &mut runs[usize::from(group.slot)];
-                if group.end > run.clock {
+                if group.end > now {
                     i += 1;
                     continue;
                 }
+                let run = &mut runs[usize::from(group.slot)];
                 let blocks = u64::from(class.count) * u64::from(group.per_sm);
                 if Some(group.slot) == placing {
-                    let (rounds, ended) = rounds(run.clock - group.end, run.kernel.block);
+                    let (rounds, ended) = rounds(now - group.end, run.kernel.block);
                     let refilled = rounds * blocks;
                     debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
                     run.pending -= refilled;
@@ -171,10 +200,11 @@ impl Pool {
                     counters.blocks_done += refilled;
                     if !ended {
                         class.groups[i].end = group.end + rounds * run.kernel.block;
-                        moved = true;
+                        run.last = run.last.max(class.groups[i].end);
                         i += 1;
                         continue;
                     }
+                    *exhausted = None;
                 }
                 *changed = true;
                 run.resident -= blocks;
@@ -184,15 +214,25 @@ impl Pool {
                 class.free.give(&run.kernel.need, u32::from(group.per_sm));
                 class.groups.remove(i);
             }
-            if moved && class.groups.len() > 1 {
+            if class.groups.len() > 1 {
                 class.groups.sort_unstable_by_key(|g| (g.slot, g.end));
             }
+            class.regroup();
         }
     }
 
-    /// Places blocks in the order of precedence, as long as the kernel before has none left.
-    pub fn place(&mut self, runs: &mut Runs, counters: &mut Counters) {
-        self.changed = false;
+    /// Places blocks in the order of precedence, as long as the kernel before has none left, and hands over the kernels
+    /// that are finished, if anything has changed.
+    pub fn settle(
+        &mut self,
+        now: Ns,
+        runs: &mut Runs,
+        counters: &mut Counters,
+        mut finished: impl FnMut(u8, u64),
+    ) {
+        if !std::mem::take(&mut self.changed) {
+            return;
+        }
         self.sms.join_equal();
         for i in 0..self.order.len() {
             let slot = self.order[i];
@@ -202,104 +242,129 @@ impl Pool {
             }
             let kernel = run.kernel;
             let wanted = run.pending.min(kernel.most - run.resident);
-            let placed = self.sms.place(slot, &kernel, wanted, run.clock + kernel.block);
-            run.pending -= placed;
-            run.resident += placed;
-            let over = run.pending == 0;
-            counters.blocks_placed += placed;
-            self.more(&kernel, placed);
-            if !over {
-                return;
+            let end = now * TICKS_PER_NS + kernel.block;
+            let placed = self.sms.place(slot, &kernel, wanted, end);
+            if placed > 0 {
+                run.pending -= placed;
+                run.resident += placed;
+                run.last = end;
+                counters.blocks_placed += placed;
+                self.exhausted = None;
+                let over = run.pending == 0;
+                self.more(&kernel, placed);
+                if over {
+                    continue;
+                }
             }
+            break;
+        }
+        if std::mem::take(&mut self.sms.blurred) {
+            self.find_last(runs);
+        }
+        self.order.retain(|slot| {
+            let run = &runs[usize::from(*slot)];
+            let over = run.resident == 0 && !run.places();
+            if over {
+                finished(*slot, run.pending);
+            }
+            !over
+        });
+        if self.order.is_empty() {
+            self.sms.clear();
         }
     }
 
-    /// In how many ns something happens here while nobody is slowed down: a block that ends matters only if it makes
-    /// room or ends its kernel.
-    pub fn next_unhindered(&mut self, runs: &Runs) -> Ns {
-        let placing = self.placing(runs);
-        let mut next = Ticks::MAX;
-        let mut first = Ticks::MAX;
-        let mut last = [0; SLOTS];
-        for class in &self.sms.classes {
-            let mut own = 0;
-            for group in &class.groups {
-                let left = group.end - runs[usize::from(group.slot)].clock;
-                if Some(group.slot) == placing {
-                    own += u32::from(group.per_sm);
-                    first = first.min(left);
-                } else {
-                    let last = &mut last[usize::from(group.slot)];
-                    *last = left.max(*last);
-                }
-            }
-            if let Some(placing) = placing
-                && own < runs[usize::from(placing)].kernel.most_per_sm
-                && runs[usize::from(placing)].resident < runs[usize::from(placing)].kernel.most
-            {
-                next = next.min(room_in(class, placing, runs));
-            }
-        }
+    /// Finds the ends of the kernels' last blocks anew.
+    fn find_last(&mut self, runs: &mut Runs) {
+        self.exhausted = None;
         for &slot in &self.order {
-            if Some(slot) != placing && !runs[usize::from(slot)].places() {
-                next = next.min(last[usize::from(slot)]);
+            runs[usize::from(slot)].last = 0;
+        }
+        for group in self.sms.classes().iter().flat_map(|c| &c.groups) {
+            let run = &mut runs[usize::from(group.slot)];
+            run.last = run.last.max(group.end);
+        }
+    }
+
+    /// When something happens here while nobody is slowed down: a block that ends matters only if it makes room or ends
+    /// its kernel.
+    pub fn next(&mut self, now: Ns, runs: &Runs) -> Ns {
+        let placing = self.placing(runs);
+        if placing != self.waiting {
+            self.waiting = placing;
+            self.exhausted = None;
+            self.sms.classes_mut().iter_mut().for_each(|c| c.stale = true);
+        }
+        let mut next = Ticks::MAX;
+        for &slot in &self.order {
+            let run = &runs[usize::from(slot)];
+            if !run.places() {
+                next = next.min(run.last);
             }
         }
         if let Some(placing) = placing {
-            next = next.min(self.exhaustion(placing, &runs[usize::from(placing)], first, next));
+            let run = &runs[usize::from(placing)];
+            if run.resident < run.kernel.most {
+                for class in self.sms.classes_mut() {
+                    if std::mem::take(&mut class.stale) {
+                        class.room_at = room_at(class, placing, runs);
+                    }
+                    next = next.min(class.room_at);
+                }
+            }
+            next = next.min(self.exhaustion(placing, run, now * TICKS_PER_NS, next));
         }
         if next == Ticks::MAX { Ns::MAX } else { next.div_ceil(TICKS_PER_NS) }
     }
 
-    /// In how many ns something happens here while blocks are slowed down: every block that ends changes the speeds,
-    /// unless its own kernel's next one takes its place.
-    pub fn next_slowed(&mut self, runs: &Runs) -> Ns {
+    /// When something happens here while blocks are slowed down: every block that ends changes the speeds, unless its own
+    /// kernel's next one takes its place.
+    pub fn next_slowed(&mut self, now: Ns, runs: &Runs) -> Ns {
+        let ticks = now * TICKS_PER_NS;
         let placing = self.placing(runs);
         let mut first = [Ticks::MAX; SLOTS];
-        for group in self.sms.classes.iter().flat_map(|c| &c.groups) {
+        for group in self.sms.classes().iter().flat_map(|c| &c.groups) {
             let first = &mut first[usize::from(group.slot)];
             *first = group.end.min(*first);
         }
         let mut next = Ns::MAX;
         for i in 0..self.order.len() {
             let slot = self.order[i];
-            let (run, first) = (&runs[usize::from(slot)], first[usize::from(slot)]);
-            if first == Ticks::MAX {
-                continue;
+            let run = &runs[usize::from(slot)];
+            let target = if Some(slot) == placing {
+                self.exhaustion(slot, run, ticks, Ticks::MAX)
+            } else {
+                first[usize::from(slot)]
+            };
+            if target < Ticks::MAX {
+                next = next.min(now + run.takes(target - ticks));
             }
-            if Some(slot) != placing {
-                next = next.min(run.until(first));
-                continue;
-            }
-            let target = self.exhaustion(slot, run, first - run.clock, Ticks::MAX);
-            next = next.min(run.until(run.clock + target));
         }
         next
     }
 
-    /// In how many ticks the placing kernel, refilling only its own places, places its last block, if that is before
-    /// `limit`. `first` is the time until its first block ends.
-    fn exhaustion(&mut self, placing: u8, run: &Run, first: Ticks, limit: Ticks) -> Ticks {
+    /// When the placing kernel, refilling only its own places, places its last block, if that is before `limit`.
+    fn exhaustion(&mut self, placing: u8, run: &Run, now: Ticks, limit: Ticks) -> Ticks {
         if run.resident == 0 {
             return Ticks::MAX;
         }
-        let (block, before_last) = (run.kernel.block, run.pending - 1);
+        if let Some(known) = self.exhausted {
+            return known;
+        }
         // Mostly it is far off: no division.
+        let (block, before_last) = (run.kernel.block, run.pending - 1);
         let mut least = 1;
         while least * run.resident <= before_last && limit != Ticks::MAX {
-            if first + least * block >= limit {
+            if now + least * block >= limit {
                 return Ticks::MAX;
             }
             least *= 4;
         }
         let rounds = if before_last < run.resident { 0 } else { before_last / run.resident };
         let later = rounds * block;
-        if first + later >= limit {
-            return Ticks::MAX;
-        }
         let mut rest = run.pending - rounds * run.resident;
         self.ends.clear();
-        for class in &self.sms.classes {
+        for class in self.sms.classes() {
             let own = class.groups.iter().filter(|g| g.slot == placing);
             self.ends.extend(own.map(|g| (g.end, u64::from(class.count) * u64::from(g.per_sm))));
         }
@@ -308,7 +373,8 @@ impl Pool {
         }
         for &(end, n) in &self.ends {
             if n >= rest {
-                return end - run.clock + later;
+                self.exhausted = Some(end + later);
+                return end + later;
             }
             rest -= n;
         }
@@ -324,24 +390,26 @@ fn rounds(late: Ticks, block: Ticks) -> (u64, bool) {
     if rest < TICKS_PER_NS { (rounds, true) } else { (rounds + 1, false) }
 }
 
-/// In how many ticks blocks of others that end make room for a further block of the placing kernel on a class, nobody
-/// being slowed down.
-fn room_in(class: &Class, placing: u8, runs: &Runs) -> Ticks {
-    let need = &runs[usize::from(placing)].kernel.need;
-    let left = |slot: u8, end: Ticks| end - runs[usize::from(slot)].clock;
+/// When blocks of others that end make room for a further block of the placing kernel on a class, nobody being slowed
+/// down.
+fn room_at(class: &Class, placing: u8, runs: &Runs) -> Ticks {
+    let kernel = &runs[usize::from(placing)].kernel;
+    if class.blocks_of(placing) >= kernel.most_per_sm {
+        return Ticks::MAX;
+    }
     let mut others = class.groups.iter().filter(|g| g.slot != placing);
     let Some(only) = others.next() else { return Ticks::MAX };
     let mut free = class.free;
     let Some(second) = others.next() else {
         free.give(&runs[usize::from(only.slot)].kernel.need, u32::from(only.per_sm));
-        return if free.holds(need) { left(only.slot, only.end) } else { Ticks::MAX };
+        return if free.holds(&kernel.need) { only.end } else { Ticks::MAX };
     };
     let mut ends: ArrayVec<_, { SLOTS + 1 }> = [only, second].into_iter().chain(others).collect();
-    ends.sort_unstable_by_key(|g| left(g.slot, g.end));
+    ends.sort_unstable_by_key(|g| g.end);
     for group in ends {
         free.give(&runs[usize::from(group.slot)].kernel.need, u32::from(group.per_sm));
-        if free.holds(need) {
-            return left(group.slot, group.end);
+        if free.holds(&kernel.need) {
+            return group.end;
         }
     }
     Ticks::MAX

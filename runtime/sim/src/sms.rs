@@ -10,7 +10,7 @@ use crate::occupancy::Resources;
 use crate::prepared::clustered;
 use arrayvec::ArrayVec;
 
-/// Virtual time of a kernel, see [`crate::prepared::TICKS_PER_NS`].
+/// Time since the start of the cell, or the duration of a block, in [`crate::prepared::TICKS_PER_NS`].
 pub type Ticks = u64;
 
 /// Blocks of one kernel on each multiprocessor of a class, which end together.
@@ -20,7 +20,7 @@ pub struct Group {
     pub slot: u8,
     /// Blocks on each multiprocessor.
     pub per_sm: u16,
-    /// When they end, in their kernel's virtual time.
+    /// When they end, if nothing slows them down from now on.
     pub end: Ticks,
 }
 
@@ -40,6 +40,12 @@ pub struct Class {
     room: u32,
     /// What is left on each.
     pub free: Resources,
+    /// When the first of the groups ends; [`Ticks::MAX`] without any.
+    pub first: Ticks,
+    /// When blocks that end make room for the kernel that waits for it. Kept by [`crate::pool`].
+    pub room_at: Ticks,
+    /// The groups are not those that `room_at` was found for.
+    pub stale: bool,
     /// In order of slot and end, so that equal states compare equal.
     pub groups: ArrayVec<Group, GROUPS>,
 }
@@ -54,27 +60,50 @@ const NEAR: Ticks = crate::prepared::TICKS_PER_NS;
 /// The multiprocessors that one order of precedence rules over.
 #[derive(Clone, Debug)]
 pub struct Sms {
-    pub classes: Vec<Class>,
+    /// The first `live` of them count; the others are kept so that classes come and go without being moved as a whole.
+    classes: Vec<Class>,
+    live: usize,
     whole: Resources,
     total: u32,
     gpcs: u32,
+    /// Groups were taken together with others that end at another time.
+    pub blurred: bool,
     order: Vec<usize>,
 }
 
 impl Sms {
     /// An empty device of `total` multiprocessors.
     pub fn new(total: u32, gpcs: u32, whole: Resources) -> Self {
-        let empty = Class { count: total, room: 0, free: whole, groups: ArrayVec::new() };
-        Sms { classes: vec![empty], whole, total, gpcs, order: Vec::new() }
+        let empty = Class {
+            count: total,
+            room: 0,
+            free: whole,
+            first: Ticks::MAX,
+            room_at: Ticks::MAX,
+            stale: true,
+            groups: ArrayVec::new(),
+        };
+        Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false, order: Vec::new() }
+    }
+
+    /// The classes, in no particular order.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes[..self.live]
+    }
+
+    /// The classes, to take ended blocks off them.
+    pub fn classes_mut(&mut self) -> &mut [Class] {
+        &mut self.classes[..self.live]
     }
 
     /// Forgets all blocks.
     pub fn clear(&mut self) {
-        self.classes.truncate(1);
+        self.live = 1;
         let class = &mut self.classes[0];
         class.count = self.total;
         class.free = self.whole;
         class.groups.clear();
+        class.regroup();
     }
 
     /// Blocks of a kernel that an empty device holds.
@@ -88,7 +117,7 @@ impl Sms {
             return 0;
         }
         let mut total = 0;
-        for class in &mut self.classes {
+        for class in self.classes_mut() {
             class.room = class.room_for(slot, kernel);
             total += u64::from(class.count) * u64::from(class.room);
         }
@@ -97,9 +126,11 @@ impl Sms {
         }
         let placed = wanted.min(clustered(total, kernel.cluster, self.gpcs));
         if placed == total {
-            for class in self.classes.iter_mut().filter(|c| c.room > 0) {
-                class.add(slot, &kernel.need, class.room, end);
+            let mut blurred = false;
+            for class in self.classes_mut().iter_mut().filter(|c| c.room > 0) {
+                blurred |= class.add(slot, &kernel.need, class.room, end);
             }
+            self.blurred |= blurred;
         } else if placed > 0 {
             self.place_breadth_first(slot, &kernel.need, placed, end);
         }
@@ -108,11 +139,13 @@ impl Sms {
 
     /// Fewer blocks than there is room for: level by level, and the last level on a part of a class.
     fn place_breadth_first(&mut self, slot: u8, need: &Resources, wanted: u64, end: Ticks) {
+        let known = self.live;
+        let classes = &self.classes[..known];
         let filled = |level: u32| -> u64 {
-            self.classes.iter().map(|c| u64::from(c.count) * u64::from(c.room.min(level))).sum()
+            classes.iter().map(|c| u64::from(c.count) * u64::from(c.room.min(level))).sum()
         };
         // Every multiprocessor with room takes one block a level.
-        let with_room: u64 = self.classes.iter().filter(|c| c.room > 0).map(|c| u64::from(c.count)).sum();
+        let with_room: u64 = classes.iter().filter(|c| c.room > 0).map(|c| u64::from(c.count)).sum();
         let mut level = if wanted < with_room { 0 } else { (wanted / with_room) as u32 };
         while filled(level + 1) <= wanted {
             level += 1;
@@ -123,8 +156,7 @@ impl Sms {
         let mut order = std::mem::take(&mut self.order);
         order.clear();
         if rest > 0 {
-            let classes = &self.classes;
-            order.extend((0..classes.len()).filter(|&i| classes[i].room > level));
+            order.extend((0..known).filter(|&i| classes[i].room > level));
             if order.len() > 1 {
                 order.sort_unstable_by(|&i, &j| {
                     let (a, b) = (&classes[i], &classes[j]);
@@ -132,47 +164,67 @@ impl Sms {
                 });
             }
         }
-        let known = self.classes.len();
         for &i in &order {
             let class = &mut self.classes[i];
             if class.count <= rest {
                 rest -= class.count;
-                class.add(slot, need, 1, end);
+                self.blurred |= class.add(slot, need, 1, end);
                 continue;
             }
             if rest > 0 {
-                let mut other = class.clone();
-                other.count = rest;
-                class.count -= rest;
-                other.add(slot, need, 1 + level, end);
-                self.classes.push(other);
+                let other = self.split(i, rest);
+                self.blurred |= self.classes[other].add(slot, need, 1 + level, end);
             }
             break;
         }
         if level > 0 {
             // A class that was split off has its share already.
             for class in self.classes[..known].iter_mut().filter(|c| c.room > 0) {
-                class.add(slot, need, class.room.min(level), end);
+                self.blurred |= class.add(slot, need, class.room.min(level), end);
             }
         }
         self.order = order;
-        if self.classes.len() > MANY_CLASSES {
+        if self.live > MANY_CLASSES {
             self.merge();
+        }
+    }
+
+    /// Takes `count` multiprocessors out of class `i` as a class of their own; returns where that is.
+    fn split(&mut self, i: usize, count: u32) -> usize {
+        self.classes[i].count -= count;
+        if self.live == self.classes.len() {
+            self.classes.push(self.classes[i].clone());
+        } else {
+            let (before, rest) = self.classes.split_at_mut(self.live);
+            rest[0].become_like(&before[i]);
+        }
+        self.classes[self.live].count = count;
+        self.live += 1;
+        self.live - 1
+    }
+
+    /// Class `j` is no more; the last one takes its place.
+    fn remove(&mut self, j: usize) {
+        self.live -= 1;
+        if j < self.live {
+            let (before, rest) = self.classes.split_at_mut(self.live);
+            before[j].become_like(&rest[0]);
         }
     }
 
     /// Joins classes in the same state, to be called when blocks have ended.
     pub fn join_equal(&mut self) {
-        let mut j = self.classes.len();
+        let mut j = self.live;
         while j > 1 {
             j -= 1;
             let (before, rest) = self.classes.split_at_mut(j);
             let class = &rest[0];
-            if let Some(equal) =
-                before.iter_mut().find(|c| c.free == class.free && c.groups[..] == class.groups[..])
-            {
+            let equal = |c: &&mut Class| {
+                c.first == class.first && c.free == class.free && c.groups[..] == class.groups[..]
+            };
+            if let Some(equal) = before.iter_mut().find(equal) {
                 equal.count += class.count;
-                self.classes.swap_remove(j);
+                self.remove(j);
             }
         }
     }
@@ -181,9 +233,9 @@ impl Sms {
     /// more only by a partial placement, so this is called there and not at every event.
     fn merge(&mut self) {
         let mut i = 0;
-        while i < self.classes.len() {
+        while i < self.live {
             let mut j = i + 1;
-            while j < self.classes.len() {
+            while j < self.live {
                 if distance(&self.classes[i], &self.classes[j]).is_some_and(|d| d <= NEAR) {
                     self.join(i, j);
                 } else {
@@ -192,14 +244,14 @@ impl Sms {
             }
             i += 1;
         }
-        while self.classes.len() > MANY_CLASSES && self.merge_nearest_phase() {}
+        while self.live > MANY_CLASSES && self.merge_nearest_phase() {}
     }
 
     /// Joins the two classes of equal composition whose blocks end closest to each other.
     fn merge_nearest_phase(&mut self) -> bool {
         let mut best: Option<(Ticks, usize, usize)> = None;
-        for i in 0..self.classes.len() {
-            for j in i + 1..self.classes.len() {
+        for i in 0..self.live {
+            for j in i + 1..self.live {
                 let (a, b) = (&self.classes[i], &self.classes[j]);
                 let Some(distance) = distance(a, b) else { continue };
                 // What joining moves: a few multiprocessors by much are as good as many by little (Ward's criterion).
@@ -216,13 +268,16 @@ impl Sms {
 
     /// Joins class `j` to class `i` at the mean of their phases.
     fn join(&mut self, i: usize, j: usize) {
-        let other = self.classes.swap_remove(j);
-        let class = &mut self.classes[i];
+        let (before, rest) = self.classes.split_at_mut(j);
+        let (class, other) = (&mut before[i], &rest[0]);
         let (m, n) = (u64::from(class.count), u64::from(other.count));
         for (a, b) in class.groups.iter_mut().zip(&other.groups) {
             a.end = mean(a.end, m, b.end, n);
         }
         class.count += other.count;
+        class.regroup();
+        self.blurred = true;
+        self.remove(j);
     }
 }
 
@@ -242,29 +297,50 @@ impl Class {
         self.groups.iter().filter(|g| g.slot == slot).map(|g| u32::from(g.per_sm)).sum()
     }
 
-    fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) {
+    /// The groups have changed.
+    pub fn regroup(&mut self) {
+        self.first = self.groups.iter().map(|g| g.end).min().unwrap_or(Ticks::MAX);
+        self.stale = true;
+    }
+
+    fn become_like(&mut self, other: &Class) {
+        let Class { count, room, free, first, room_at, stale, .. } = *other;
+        self.groups.clear();
+        self.groups.extend(other.groups.iter().copied());
+        (self.count, self.room, self.free) = (count, room, free);
+        (self.first, self.room_at, self.stale) = (first, room_at, stale);
+    }
+
+    /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
+    fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
+        self.stale = true;
         self.free.take(need, n);
         let per_sm = n as u16;
         if let Some(group) = self.groups.iter_mut().find(|g| g.slot == slot && g.end == end) {
             group.per_sm += per_sm;
-            return;
+            return false;
         }
-        if self.groups.len() >= MANY_GROUPS {
-            self.join_nearest_groups();
-        }
+        let blurred = self.groups.len() >= MANY_GROUPS && self.join_nearest_groups();
+        self.first = if blurred {
+            self.groups.iter().map(|g| g.end).min().unwrap_or(end).min(end)
+        } else {
+            self.first.min(end)
+        };
         let at = self.groups.iter().position(|g| (g.slot, g.end) > (slot, end));
         self.groups.insert(at.unwrap_or(self.groups.len()), Group { slot, per_sm, end });
+        blurred
     }
 
     /// Makes one of the two groups of one kernel that end closest to each other, if a kernel has two.
-    fn join_nearest_groups(&mut self) {
+    fn join_nearest_groups(&mut self) -> bool {
         let groups = &self.groups;
         let pairs = (1..groups.len()).filter(|&i| groups[i].slot == groups[i - 1].slot);
-        let Some(i) = pairs.min_by_key(|&i| groups[i].end - groups[i - 1].end) else { return };
+        let Some(i) = pairs.min_by_key(|&i| groups[i].end - groups[i - 1].end) else { return false };
         let (a, b) = (groups[i - 1], groups[i]);
         let end = mean(a.end, u64::from(a.per_sm), b.end, u64::from(b.per_sm));
         self.groups[i - 1] = Group { slot: a.slot, per_sm: a.per_sm + b.per_sm, end };
         self.groups.remove(i);
+        true
     }
 }
 
