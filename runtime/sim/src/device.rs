@@ -77,6 +77,11 @@ impl Device {
         }
     }
 
+    /// Kernels are on the device and share it, so that no slot can run on without asking.
+    pub fn is_contended(&self) -> bool {
+        matches!(self, Device::Domain(d) if !d.is_idle())
+    }
+
     /// Until when a slot can run on without asking: `Ns::MAX` if nobody else has anything on the device, 0 if not at all.
     pub fn exclusive_until(&self, slot: usize) -> Ns {
         match self {
@@ -123,14 +128,16 @@ impl Device {
         }
     }
 
-    /// Handles what is due at `now`.
-    pub fn advance(&mut self, now: Ns, done: &mut Vec<Done>) {
+    /// Handles what is due at `now`, and goes on to what is due until `limit` as long as no kernel leaves the device, which
+    /// nobody outside of it would notice. Returns the time that it got to.
+    pub fn advance(&mut self, now: Ns, limit: Ns, done: &mut Vec<Done>) -> Ns {
         match self {
-            Device::Domain(d) => d.advance(now, done),
+            Device::Domain(d) => return d.advance_until(now, limit, done),
             Device::Contexts(c) => c.advance(now, done),
             #[cfg(test)]
             Device::Exact(e) => e.advance(now, done),
         }
+        now
     }
 
     /// Counters of the device, to be completed by the caller.
@@ -171,7 +178,7 @@ mod tests {
             device.submit(slot, *kernel, 0, &mut done);
         }
         while device.next() != Ns::MAX {
-            device.advance(device.next(), &mut done);
+            device.advance(device.next(), 0, &mut done);
         }
         done.sort_by_key(|d| d.slot);
         done.iter().map(|d| d.at).collect()

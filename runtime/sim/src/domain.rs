@@ -156,6 +156,18 @@ impl Domain {
         self.settle(now, done);
     }
 
+    /// Handles what happens at `now`, and then until `limit` as long as no kernel leaves the device and time goes on.
+    /// Returns the time that it got to.
+    pub fn advance_until(&mut self, mut now: Ns, limit: Ns, done: &mut Vec<Done>) -> Ns {
+        loop {
+            self.advance(now, done);
+            if !done.is_empty() || self.next > limit || self.next <= now {
+                return now;
+            }
+            now = self.next;
+        }
+    }
+
     /// Brings the blocks to `now`: those that ended, and those that were put in their places meanwhile.
     fn catch_up(&mut self, now: Ns) {
         if let Some(slot) = self.alone.take() {

@@ -82,9 +82,13 @@ pub struct Pool {
     pub sm_capacity: u64,
     /// Something left a multiprocessor, or a kernel came, since blocks were last placed.
     changed: bool,
-    /// Whom the classes' `room_at` are for.
-    waiting: Option<u8>,
-    /// When the waiting kernel places its last block if it refills its own places; `None` if not known.
+    /// Blocks have left a multiprocessor since classes were last compared.
+    ended: bool,
+    /// A kernel may have finished.
+    finished: bool,
+    /// The first kernel with blocks to place, for whom the classes' `room_at` are.
+    placing: Option<u8>,
+    /// When that kernel places its last block if it refills its own places; `None` if not known.
     exhausted: Option<Ticks>,
     /// Scratch space.
     ends: Vec<(Ticks, u64)>,
@@ -99,7 +103,9 @@ impl Pool {
             asked: Asked::default(),
             sm_capacity: u64::from(sms) * MICRO_SM,
             changed: false,
-            waiting: None,
+            ended: false,
+            finished: false,
+            placing: None,
             exhausted: None,
             ends: Vec::new(),
         }
@@ -119,16 +125,13 @@ impl Pool {
         let at = self.order.iter().position(|&other| key(other) > key(slot)).unwrap_or(self.order.len());
         self.order.insert(at, slot);
         self.changed = true;
+        self.finished |= runs[usize::from(slot)].pending == 0;
     }
 
     /// A kernel has been told to place no further block.
     pub fn halted(&mut self) {
         self.changed = true;
-    }
-
-    /// The first kernel with blocks to place.
-    fn placing(&self, runs: &Runs) -> Option<u8> {
-        self.order.iter().copied().find(|&slot| runs[usize::from(slot)].places())
+        self.finished = true;
     }
 
     fn more(&mut self, kernel: &Kernel, blocks: u64) {
@@ -148,6 +151,7 @@ impl Pool {
         run.last = run.ready * TICKS_PER_NS + (wave + 1) * kernel.block;
         let wanted = (kernel.blocks - over).min(capacity);
         let placed = self.sms.place(slot, &kernel, wanted, run.last);
+        self.changed = true;
         debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
         run.pending -= over + placed;
         run.resident = placed;
@@ -176,12 +180,12 @@ impl Pool {
     /// nothing else had a say in it.
     pub fn retire(&mut self, now: Ns, runs: &mut Runs, counters: &mut Counters) {
         let now = now * TICKS_PER_NS;
-        let placing = self.placing(runs);
-        let Pool { sms, asked, changed, exhausted, .. } = self;
+        let Pool { sms, asked, changed, ended: any_ended, finished, placing, exhausted, .. } = self;
         for class in sms.classes_mut() {
             if class.first > now {
                 continue;
             }
+            let mut moved = false;
             let mut i = 0;
             while i < class.groups.len() {
                 let group = class.groups[i];
@@ -191,7 +195,7 @@ impl Pool {
                 }
                 let run = &mut runs[usize::from(group.slot)];
                 let blocks = u64::from(class.count) * u64::from(group.per_sm);
-                if Some(group.slot) == placing {
+                if Some(group.slot) == *placing {
                     let (rounds, ended) = rounds(now - group.end, run.kernel.block);
                     let refilled = rounds * blocks;
                     debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
@@ -201,20 +205,22 @@ impl Pool {
                     if !ended {
                         class.groups[i].end = group.end + rounds * run.kernel.block;
                         run.last = run.last.max(class.groups[i].end);
+                        moved = true;
                         i += 1;
                         continue;
                     }
                     *exhausted = None;
                 }
-                *changed = true;
+                (*changed, *any_ended) = (true, true);
                 run.resident -= blocks;
+                *finished |= run.resident == 0;
                 asked.sm -= blocks * run.kernel.sm_demand;
                 asked.dram -= blocks * run.kernel.dram_demand;
                 counters.blocks_done += blocks;
                 class.free.give(&run.kernel.need, u32::from(group.per_sm));
                 class.groups.remove(i);
             }
-            if class.groups.len() > 1 {
+            if moved && class.groups.len() > 1 {
                 class.groups.sort_unstable_by_key(|g| (g.slot, g.end));
             }
             class.regroup();
@@ -233,7 +239,10 @@ impl Pool {
         if !std::mem::take(&mut self.changed) {
             return;
         }
-        self.sms.join_equal();
+        if std::mem::take(&mut self.ended) {
+            self.sms.join_equal();
+        }
+        let mut placing = None;
         for i in 0..self.order.len() {
             let slot = self.order[i];
             let run = &mut runs[usize::from(slot)];
@@ -256,10 +265,19 @@ impl Pool {
                     continue;
                 }
             }
+            placing = Some(slot);
             break;
+        }
+        if placing != self.placing {
+            self.placing = placing;
+            self.exhausted = None;
+            self.sms.classes_mut().iter_mut().for_each(|c| c.stale = true);
         }
         if std::mem::take(&mut self.sms.blurred) {
             self.find_last(runs);
+        }
+        if !std::mem::take(&mut self.finished) {
+            return;
         }
         self.order.retain(|slot| {
             let run = &runs[usize::from(*slot)];
@@ -289,12 +307,6 @@ impl Pool {
     /// When something happens here while nobody is slowed down: a block that ends matters only if it makes room or ends
     /// its kernel.
     pub fn next(&mut self, now: Ns, runs: &Runs) -> Ns {
-        let placing = self.placing(runs);
-        if placing != self.waiting {
-            self.waiting = placing;
-            self.exhausted = None;
-            self.sms.classes_mut().iter_mut().for_each(|c| c.stale = true);
-        }
         let mut next = Ticks::MAX;
         for &slot in &self.order {
             let run = &runs[usize::from(slot)];
@@ -302,7 +314,7 @@ impl Pool {
                 next = next.min(run.last);
             }
         }
-        if let Some(placing) = placing {
+        if let Some(placing) = self.placing {
             let run = &runs[usize::from(placing)];
             if run.resident < run.kernel.most {
                 for class in self.sms.classes_mut() {
@@ -321,7 +333,7 @@ impl Pool {
     /// kernel's next one takes its place.
     pub fn next_slowed(&mut self, now: Ns, runs: &Runs) -> Ns {
         let ticks = now * TICKS_PER_NS;
-        let placing = self.placing(runs);
+        let placing = self.placing;
         let mut first = [Ticks::MAX; SLOTS];
         for group in self.sms.classes().iter().flat_map(|c| &c.groups) {
             let first = &mut first[usize::from(group.slot)];
@@ -363,14 +375,28 @@ impl Pool {
         let rounds = if before_last < run.resident { 0 } else { before_last / run.resident };
         let later = rounds * block;
         let mut rest = run.pending - rounds * run.resident;
+        // Mostly its first blocks to end are enough.
+        let (mut first, mut blocks) = (Ticks::MAX, 0);
+        for class in self.sms.classes() {
+            for group in class.groups.iter().filter(|g| g.slot == placing) {
+                if group.end > first {
+                    continue;
+                }
+                let n = u64::from(class.count) * u64::from(group.per_sm);
+                blocks = if group.end == first { blocks + n } else { n };
+                first = group.end;
+            }
+        }
+        if blocks >= rest {
+            self.exhausted = Some(first + later);
+            return first + later;
+        }
         self.ends.clear();
         for class in self.sms.classes() {
             let own = class.groups.iter().filter(|g| g.slot == placing);
             self.ends.extend(own.map(|g| (g.end, u64::from(class.count) * u64::from(g.per_sm))));
         }
-        if self.ends.len() > 1 {
-            self.ends.sort_unstable();
-        }
+        self.ends.sort_unstable();
         for &(end, n) in &self.ends {
             if n >= rest {
                 self.exhausted = Some(end + later);

@@ -316,18 +316,20 @@ impl Class {
         self.stale = true;
         self.free.take(need, n);
         let per_sm = n as u16;
-        if let Some(group) = self.groups.iter_mut().find(|g| g.slot == slot && g.end == end) {
+        let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
+        if let Some(group) = at.map(|i| &mut self.groups[i])
+            && (group.slot, group.end) == (slot, end)
+        {
             group.per_sm += per_sm;
             return false;
         }
         let blurred = self.groups.len() >= MANY_GROUPS && self.join_nearest_groups();
-        self.first = if blurred {
-            self.groups.iter().map(|g| g.end).min().unwrap_or(end).min(end)
-        } else {
-            self.first.min(end)
-        };
-        let at = self.groups.iter().position(|g| (g.slot, g.end) > (slot, end));
+        if blurred {
+            at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
+            self.regroup();
+        }
         self.groups.insert(at.unwrap_or(self.groups.len()), Group { slot, per_sm, end });
+        self.first = self.first.min(end);
         blurred
     }
 

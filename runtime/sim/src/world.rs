@@ -137,9 +137,11 @@ impl<'a> World<'a> {
             );
             self.now = next;
             if self.device.next() == next {
-                self.device.advance(next, &mut self.done);
+                let limit = if next > span { outside } else { outside.min(span) };
+                self.now = self.device.advance(next, limit, &mut self.done);
                 self.react();
             }
+            let next = self.now;
             for slot in 0..self.clients.len() {
                 if self.clients[slot].wake() <= next {
                     self.wake(slot);
@@ -179,6 +181,9 @@ impl<'a> World<'a> {
 
     /// A job that nobody disturbs runs to the next event of anybody else in one go.
     fn run_ahead(&mut self) {
+        if self.device.is_contended() {
+            return;
+        }
         let mut others = self.timers.iter().map(|t| t.0).min().unwrap_or(Ns::MAX).min(self.scenario.span_ns);
         let mut candidate = None;
         for (slot, client) in self.clients.iter().enumerate() {
