@@ -88,6 +88,8 @@ pub struct Pool {
     finished: bool,
     /// The first kernel with blocks to place, for whom the classes' `room_at` are.
     placing: Option<u8>,
+    /// It did not take all the room that there was.
+    left_over: bool,
     /// When that kernel places its last block if it refills its own places; `None` if not known.
     exhausted: Option<Ticks>,
     /// Scratch space.
@@ -106,6 +108,7 @@ impl Pool {
             ended: false,
             finished: false,
             placing: None,
+            left_over: false,
             exhausted: None,
             ends: Vec::new(),
         }
@@ -150,7 +153,7 @@ impl Pool {
         let over = wave * capacity;
         run.last = run.ready * TICKS_PER_NS + (wave + 1) * kernel.block;
         let wanted = (kernel.blocks - over).min(capacity);
-        let placed = self.sms.place(slot, &kernel, wanted, run.last);
+        let (placed, _) = self.sms.place(slot, &kernel, wanted, run.last, true);
         self.changed = true;
         debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
         run.pending -= over + placed;
@@ -217,8 +220,7 @@ impl Pool {
                 asked.sm -= blocks * run.kernel.sm_demand;
                 asked.dram -= blocks * run.kernel.dram_demand;
                 counters.blocks_done += blocks;
-                class.free.give(&run.kernel.need, u32::from(group.per_sm));
-                class.groups.remove(i);
+                class.end(i, &run.kernel.need);
             }
             if moved && class.groups.len() > 1 {
                 class.groups.sort_unstable_by_key(|g| (g.slot, g.end));
@@ -242,7 +244,7 @@ impl Pool {
         if std::mem::take(&mut self.ended) {
             self.sms.join_equal();
         }
-        let mut placing = None;
+        let (mut first, mut placing, mut left_over) = (true, None, false);
         for i in 0..self.order.len() {
             let slot = self.order[i];
             let run = &mut runs[usize::from(slot)];
@@ -252,7 +254,11 @@ impl Pool {
             let kernel = run.kernel;
             let wanted = run.pending.min(kernel.most - run.resident);
             let end = now * TICKS_PER_NS + kernel.block;
-            let placed = self.sms.place(slot, &kernel, wanted, end);
+            // Where nothing has ended since it placed the last ones, there still is no room.
+            let anywhere = Some(slot) != self.placing || self.left_over || !first;
+            first = false;
+            let (placed, room) = self.sms.place(slot, &kernel, wanted, end, anywhere);
+            left_over = placed < room;
             if placed > 0 {
                 run.pending -= placed;
                 run.resident += placed;
@@ -268,6 +274,7 @@ impl Pool {
             placing = Some(slot);
             break;
         }
+        self.left_over = left_over;
         if placing != self.placing {
             self.placing = placing;
             self.exhausted = None;

@@ -46,6 +46,10 @@ pub struct Class {
     pub room_at: Ticks,
     /// The groups are not those that `room_at` was found for.
     pub stale: bool,
+    /// Blocks have ended since the waiting kernel last found no room here.
+    pub freed: bool,
+    /// Has changed since it was last compared with the others.
+    changed: bool,
     /// In order of slot and end, so that equal states compare equal.
     pub groups: ArrayVec<Group, GROUPS>,
 }
@@ -81,6 +85,8 @@ impl Sms {
             first: Ticks::MAX,
             room_at: Ticks::MAX,
             stale: true,
+            freed: true,
+            changed: false,
             groups: ArrayVec::new(),
         };
         Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false, order: Vec::new() }
@@ -103,6 +109,7 @@ impl Sms {
         class.count = self.total;
         class.free = self.whole;
         class.groups.clear();
+        class.freed = true;
         class.regroup();
     }
 
@@ -111,30 +118,71 @@ impl Sms {
         kernel.capacity(self.total, self.gpcs)
     }
 
-    /// Places up to `wanted` blocks that end at `end`, breadth first; returns how many found room.
-    pub fn place(&mut self, slot: u8, kernel: &Kernel, wanted: u64, end: Ticks) -> u64 {
+    /// Places up to `wanted` blocks that end at `end`, breadth first, on all multiprocessors or on those only where blocks
+    /// have ended. Returns how many were placed, and how many there was room for.
+    pub fn place(
+        &mut self,
+        slot: u8,
+        kernel: &Kernel,
+        wanted: u64,
+        end: Ticks,
+        anywhere: bool,
+    ) -> (u64, u64) {
         if wanted == 0 {
-            return 0;
+            return (0, 1);
         }
         let mut total = 0;
-        for class in self.classes_mut() {
-            class.room = class.room_for(slot, kernel);
-            total += u64::from(class.count) * u64::from(class.room);
+        // Classes with room, and the last of them.
+        let (mut several, mut only) = (0, 0);
+        for (i, class) in self.classes[..self.live].iter_mut().enumerate() {
+            class.room = 0;
+            if (anywhere || class.freed) && class.free.holds(&kernel.need) {
+                class.room = class.room_for(slot, kernel);
+                total += u64::from(class.count) * u64::from(class.room);
+                if class.room > 0 {
+                    several += 1;
+                    only = i;
+                }
+            }
+            class.freed = false;
         }
         if total == 0 {
-            return 0;
+            return (0, 0);
         }
         let placed = wanted.min(clustered(total, kernel.cluster, self.gpcs));
+        if placed == 0 {
+            return (0, total);
+        }
         if placed == total {
-            let mut blurred = false;
-            for class in self.classes_mut().iter_mut().filter(|c| c.room > 0) {
-                blurred |= class.add(slot, &kernel.need, class.room, end);
+            // No class becomes more by this.
+            for class in self.classes[..self.live].iter_mut().filter(|c| c.room > 0) {
+                self.blurred |= class.add(slot, &kernel.need, class.room, end);
             }
-            self.blurred |= blurred;
-        } else if placed > 0 {
+            return (placed, total);
+        }
+        if several == 1 {
+            self.place_on_one(only, slot, &kernel.need, placed as u32, end);
+        } else {
             self.place_breadth_first(slot, &kernel.need, placed, end);
         }
-        placed
+        if self.live > MANY_CLASSES {
+            self.merge();
+        }
+        (placed, total)
+    }
+
+    /// Fewer blocks than there is room for, and that on one class.
+    fn place_on_one(&mut self, i: usize, slot: u8, need: &Resources, wanted: u32, end: Ticks) {
+        let count = self.classes[i].count;
+        let level = if wanted < count { 0 } else { wanted / count };
+        let rest = wanted - level * count;
+        if rest > 0 {
+            let other = self.split(i, rest);
+            self.blurred |= self.classes[other].add(slot, need, 1 + level, end);
+        }
+        if level > 0 {
+            self.blurred |= self.classes[i].add(slot, need, level, end);
+        }
     }
 
     /// Fewer blocks than there is room for: level by level, and the last level on a part of a class.
@@ -144,9 +192,7 @@ impl Sms {
         let filled = |level: u32| -> u64 {
             classes.iter().map(|c| u64::from(c.count) * u64::from(c.room.min(level))).sum()
         };
-        // Every multiprocessor with room takes one block a level.
-        let with_room: u64 = classes.iter().filter(|c| c.room > 0).map(|c| u64::from(c.count)).sum();
-        let mut level = if wanted < with_room { 0 } else { (wanted / with_room) as u32 };
+        let mut level = 0;
         while filled(level + 1) <= wanted {
             level += 1;
         }
@@ -157,12 +203,10 @@ impl Sms {
         order.clear();
         if rest > 0 {
             order.extend((0..known).filter(|&i| classes[i].room > level));
-            if order.len() > 1 {
-                order.sort_unstable_by(|&i, &j| {
-                    let (a, b) = (&classes[i], &classes[j]);
-                    (b.room, b.free).cmp(&(a.room, a.free)).then_with(|| a.groups.cmp(&b.groups))
-                });
-            }
+            order.sort_unstable_by(|&i, &j| {
+                let (a, b) = (&classes[i], &classes[j]);
+                (b.room, b.free).cmp(&(a.room, a.free)).then_with(|| a.groups.cmp(&b.groups))
+            });
         }
         for &i in &order {
             let class = &mut self.classes[i];
@@ -184,9 +228,6 @@ impl Sms {
             }
         }
         self.order = order;
-        if self.live > MANY_CLASSES {
-            self.merge();
-        }
     }
 
     /// Takes `count` multiprocessors out of class `i` as a class of their own; returns where that is.
@@ -212,19 +253,28 @@ impl Sms {
         }
     }
 
-    /// Joins classes in the same state, to be called when blocks have ended.
+    /// Joins classes that are in the same state by now.
     pub fn join_equal(&mut self) {
         let mut j = self.live;
-        while j > 1 {
+        while j > 0 {
             j -= 1;
-            let (before, rest) = self.classes.split_at_mut(j);
-            let class = &rest[0];
-            let equal = |c: &&mut Class| {
-                c.first == class.first && c.free == class.free && c.groups[..] == class.groups[..]
-            };
-            if let Some(equal) = before.iter_mut().find(equal) {
-                equal.count += class.count;
-                self.remove(j);
+            if !std::mem::take(&mut self.classes[j].changed) {
+                continue;
+            }
+            let class = &self.classes[j];
+            for i in 0..self.live {
+                let other = &self.classes[i];
+                if other.first == class.first
+                    && other.free == class.free
+                    && i != j
+                    && other.groups[..] == class.groups[..]
+                {
+                    let (count, freed) = (class.count, class.freed);
+                    self.classes[i].count += count;
+                    self.classes[i].freed |= freed;
+                    self.remove(j);
+                    break;
+                }
             }
         }
     }
@@ -282,11 +332,8 @@ impl Sms {
 }
 
 impl Class {
-    /// Blocks of a kernel that fit now.
+    /// Blocks of a kernel that fit now, where there is room for one.
     fn room_for(&self, slot: u8, kernel: &Kernel) -> u32 {
-        if !self.free.holds(&kernel.need) {
-            return 0;
-        }
         let left = kernel.most_per_sm.saturating_sub(self.blocks_of(slot));
         // As many as the kernel may have there fit more often than not: no division.
         if self.free.holds_all(&kernel.need, left) { left } else { self.free.fit(&kernel.need).min(left) }
@@ -294,26 +341,50 @@ impl Class {
 
     /// A slot's blocks on each multiprocessor.
     pub fn blocks_of(&self, slot: u8) -> u32 {
-        self.groups.iter().filter(|g| g.slot == slot).map(|g| u32::from(g.per_sm)).sum()
+        let mut blocks = 0;
+        for group in &self.groups {
+            if group.slot > slot {
+                break;
+            }
+            blocks += if group.slot == slot { u32::from(group.per_sm) } else { 0 };
+        }
+        blocks
+    }
+
+    /// Takes the blocks of a group off.
+    pub fn end(&mut self, group: usize, need: &Resources) {
+        self.free.give(need, u32::from(self.groups[group].per_sm));
+        if group + 1 == self.groups.len() {
+            self.groups.pop();
+        } else {
+            self.groups.remove(group);
+        }
+        self.freed = true;
     }
 
     /// The groups have changed.
     pub fn regroup(&mut self) {
-        self.first = self.groups.iter().map(|g| g.end).min().unwrap_or(Ticks::MAX);
-        self.stale = true;
+        self.first = match &self.groups[..] {
+            [] => Ticks::MAX,
+            [one] => one.end,
+            [one, two] => one.end.min(two.end),
+            [one, rest @ ..] => rest.iter().fold(one.end, |first, g| first.min(g.end)),
+        };
+        (self.stale, self.changed) = (true, true);
     }
 
     fn become_like(&mut self, other: &Class) {
-        let Class { count, room, free, first, room_at, stale, .. } = *other;
+        let Class { count, room, free, first, room_at, stale, freed, changed, .. } = *other;
         self.groups.clear();
         self.groups.extend(other.groups.iter().copied());
         (self.count, self.room, self.free) = (count, room, free);
-        (self.first, self.room_at, self.stale) = (first, room_at, stale);
+        (self.first, self.room_at) = (first, room_at);
+        (self.stale, self.freed, self.changed) = (stale, freed, changed);
     }
 
     /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
     fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
-        self.stale = true;
+        (self.stale, self.changed) = (true, true);
         self.free.take(need, n);
         let per_sm = n as u16;
         let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
@@ -328,7 +399,10 @@ impl Class {
             at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
             self.regroup();
         }
-        self.groups.insert(at.unwrap_or(self.groups.len()), Group { slot, per_sm, end });
+        match at {
+            Some(at) => self.groups.insert(at, Group { slot, per_sm, end }),
+            None => self.groups.push(Group { slot, per_sm, end }),
+        }
         self.first = self.first.min(end);
         blurred
     }
