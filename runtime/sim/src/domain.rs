@@ -174,40 +174,39 @@ impl Domain {
             let pool = usize::from(self.pool_of[usize::from(slot)]);
             self.pools[pool].lay_out(now, &mut self.runs, &mut self.counters);
         }
-        let passed = now - self.since;
+        if self.slowed {
+            for pool in &mut self.pools {
+                pool.put_off(now - self.since, &mut self.runs);
+            }
+        }
         self.since = now;
         for pool in &mut self.pools {
-            if self.slowed {
-                pool.put_off(passed, &mut self.runs);
-            }
             pool.retire(now, &mut self.runs, &mut self.counters);
         }
     }
 
     /// Places what may be placed, reports finished kernels, and finds out when to look again.
     fn settle(&mut self, now: Ns, done: &mut Vec<Done>) {
-        let Domain { runs, pools, counters, .. } = self;
-        for pool in pools.iter_mut() {
-            let finished = |slot, left| done.push(Done { slot: usize::from(slot), at: now, left });
-            pool.settle(now, runs, counters, finished);
-        }
-        self.share();
-        let mut next = Ns::MAX;
+        let mut asked = 0;
+        let mut slowed = self.slowed;
         for pool in &mut self.pools {
-            let of_pool =
-                if self.slowed { pool.next_slowed(now, &self.runs) } else { pool.next(now, &self.runs) };
-            next = next.min(of_pool);
+            pool.settle(now, &mut self.runs, &mut self.counters, done);
+            asked += pool.asked.dram;
+            slowed |= pool.asked.sm > pool.sm_capacity;
         }
-        self.next = next;
+        if slowed || asked > self.dram_capacity {
+            self.share(asked);
+        }
+        self.next = Ns::MAX;
+        for pool in &mut self.pools {
+            let next =
+                if self.slowed { pool.next_slowed(now, &self.runs) } else { pool.next(now, &self.runs) };
+            self.next = self.next.min(next);
+        }
     }
 
-    /// Sets the speeds at which the kernels' blocks run.
-    fn share(&mut self) {
-        let dram = self.pools.iter().map(|p| p.asked.dram).sum();
-        let over = dram > self.dram_capacity || self.pools.iter().any(|p| p.asked.sm > p.sm_capacity);
-        if !over && !self.slowed {
-            return;
-        }
+    /// Sets the speeds at which the kernels' blocks run that together ask for so much memory bandwidth.
+    fn share(&mut self, dram: u64) {
         self.slowed = false;
         let by_dram = slowed(self.dram_capacity, dram);
         for pool in &self.pools {

@@ -9,11 +9,11 @@
 //! blocks are put off as time goes by.
 
 use crate::domain::SLOTS;
-use crate::kernel::Kernel;
+use crate::kernel::{Done, Kernel};
 use crate::occupancy::Resources;
 use crate::prepared::{MICRO_SM, TICKS_PER_NS};
 use crate::scenario::{Counters, Ns};
-use crate::sms::{Class, Sms, Ticks};
+use crate::sms::{Class, Group, Sms, Ticks};
 use arrayvec::ArrayVec;
 
 /// Full speed of a kernel's blocks, in 1/1024 ticks per ns.
@@ -69,6 +69,18 @@ pub struct Asked {
     pub sm: u64,
     /// Memory traffic, bytes per ms.
     pub dram: u64,
+}
+
+impl Asked {
+    fn add(&mut self, kernel: &Kernel, blocks: u64) {
+        self.sm += blocks * kernel.sm_demand;
+        self.dram += blocks * kernel.dram_demand;
+    }
+
+    fn take(&mut self, kernel: &Kernel, blocks: u64) {
+        self.sm -= blocks * kernel.sm_demand;
+        self.dram -= blocks * kernel.dram_demand;
+    }
 }
 
 /// Multiprocessors and the kernels on them.
@@ -137,30 +149,25 @@ impl Pool {
         self.finished = true;
     }
 
-    fn more(&mut self, kernel: &Kernel, blocks: u64) {
-        self.asked.sm += blocks * kernel.sm_demand;
-        self.asked.dram += blocks * kernel.dram_demand;
-    }
-
     /// Lays out the blocks of the only kernel, which had the device for itself since it started.
     pub fn lay_out(&mut self, now: Ns, runs: &mut Runs, counters: &mut Counters) {
         let slot = self.order[0];
         let run = &mut runs[usize::from(slot)];
-        let kernel = run.kernel;
-        let capacity = self.sms.capacity(&kernel);
+        let kernel = &run.kernel;
+        let capacity = self.sms.capacity(kernel);
         let waves = kernel.blocks.div_ceil(capacity);
         let wave = ((now - run.ready) * TICKS_PER_NS / kernel.block).min(waves - 1);
         let over = wave * capacity;
         run.last = run.ready * TICKS_PER_NS + (wave + 1) * kernel.block;
         let wanted = (kernel.blocks - over).min(capacity);
-        let (placed, _) = self.sms.place(slot, &kernel, wanted, run.last, true);
+        let (placed, _) = self.sms.place(slot, kernel, wanted, run.last, true);
         self.changed = true;
         debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
         run.pending -= over + placed;
         run.resident = placed;
         counters.blocks_placed += over + placed;
         counters.blocks_done += over;
-        self.more(&kernel, placed);
+        self.asked.add(kernel, placed);
     }
 
     /// Puts the blocks' ends off by what they lost in so many ns to being slowed down.
@@ -217,8 +224,7 @@ impl Pool {
                 (*changed, *any_ended) = (true, true);
                 run.resident -= blocks;
                 *finished |= run.resident == 0;
-                asked.sm -= blocks * run.kernel.sm_demand;
-                asked.dram -= blocks * run.kernel.dram_demand;
+                asked.take(&run.kernel, blocks);
                 counters.blocks_done += blocks;
                 class.end(i, &run.kernel.need);
             }
@@ -229,15 +235,9 @@ impl Pool {
         }
     }
 
-    /// Places blocks in the order of precedence, as long as the kernel before has none left, and hands over the kernels
+    /// Places blocks in the order of precedence, as long as the kernel before has none left, and reports the kernels
     /// that are finished, if anything has changed.
-    pub fn settle(
-        &mut self,
-        now: Ns,
-        runs: &mut Runs,
-        counters: &mut Counters,
-        mut finished: impl FnMut(u8, u64),
-    ) {
+    pub fn settle(&mut self, now: Ns, runs: &mut Runs, counters: &mut Counters, done: &mut Vec<Done>) {
         if !std::mem::take(&mut self.changed) {
             return;
         }
@@ -251,13 +251,12 @@ impl Pool {
             if !run.places() {
                 continue;
             }
-            let kernel = run.kernel;
-            let wanted = run.pending.min(kernel.most - run.resident);
-            let end = now * TICKS_PER_NS + kernel.block;
+            let wanted = run.pending.min(run.kernel.most - run.resident);
+            let end = now * TICKS_PER_NS + run.kernel.block;
             // Where nothing has ended since it placed the last ones, there still is no room.
             let anywhere = Some(slot) != self.placing || self.left_over || !first;
             first = false;
-            let (placed, room) = self.sms.place(slot, &kernel, wanted, end, anywhere);
+            let (placed, room) = self.sms.place(slot, &run.kernel, wanted, end, anywhere);
             left_over = placed < room;
             if placed > 0 {
                 run.pending -= placed;
@@ -265,9 +264,8 @@ impl Pool {
                 run.last = end;
                 counters.blocks_placed += placed;
                 self.exhausted = None;
-                let over = run.pending == 0;
-                self.more(&kernel, placed);
-                if over {
+                self.asked.add(&run.kernel, placed);
+                if run.pending == 0 {
                     continue;
                 }
             }
@@ -290,7 +288,7 @@ impl Pool {
             let run = &runs[usize::from(*slot)];
             let over = run.resident == 0 && !run.places();
             if over {
-                finished(*slot, run.pending);
+                done.push(Done { slot: usize::from(*slot), at: now, left: run.pending });
             }
             !over
         });
@@ -325,10 +323,13 @@ impl Pool {
             let run = &runs[usize::from(placing)];
             if run.resident < run.kernel.most {
                 for class in self.sms.classes_mut() {
-                    if std::mem::take(&mut class.stale) {
-                        class.room_at = room_at(class, placing, runs);
+                    // Not before its first blocks end.
+                    if class.first < next {
+                        if std::mem::take(&mut class.stale) {
+                            class.room_at = room_at(class, placing, runs);
+                        }
+                        next = next.min(class.room_at);
                     }
-                    next = next.min(class.room_at);
                 }
             }
             next = next.min(self.exhaustion(placing, run, now * TICKS_PER_NS, next));
@@ -427,20 +428,32 @@ fn rounds(late: Ticks, block: Ticks) -> (u64, bool) {
 /// down.
 fn room_at(class: &Class, placing: u8, runs: &Runs) -> Ticks {
     let kernel = &runs[usize::from(placing)].kernel;
-    if class.blocks_of(placing) >= kernel.most_per_sm {
+    let (mut own, mut others, mut other) = (0, 0, 0);
+    for (i, group) in class.groups.iter().enumerate() {
+        if group.slot == placing {
+            own += u32::from(group.per_sm);
+        } else {
+            others += 1;
+            other = i;
+        }
+    }
+    if others == 0 || own >= kernel.most_per_sm {
         return Ticks::MAX;
     }
-    let mut others = class.groups.iter().filter(|g| g.slot != placing);
-    let Some(only) = others.next() else { return Ticks::MAX };
-    let mut free = class.free;
-    let Some(second) = others.next() else {
-        free.give(&runs[usize::from(only.slot)].kernel.need, u32::from(only.per_sm));
-        return if free.holds(&kernel.need) { only.end } else { Ticks::MAX };
-    };
-    let mut ends: ArrayVec<_, { SLOTS + 1 }> = [only, second].into_iter().chain(others).collect();
-    ends.sort_unstable_by_key(|g| g.end);
-    for group in ends {
+    let with_end = |mut free: Resources, group: &Group| {
         free.give(&runs[usize::from(group.slot)].kernel.need, u32::from(group.per_sm));
+        free
+    };
+    if others == 1 {
+        let group = &class.groups[other];
+        return if with_end(class.free, group).holds(&kernel.need) { group.end } else { Ticks::MAX };
+    }
+    let mut ends: ArrayVec<&Group, { SLOTS + 1 }> =
+        class.groups.iter().filter(|g| g.slot != placing).collect();
+    ends.sort_unstable_by_key(|g| g.end);
+    let mut free = class.free;
+    for group in ends {
+        free = with_end(free, group);
         if free.holds(&kernel.need) {
             return group.end;
         }

@@ -48,8 +48,6 @@ pub struct Class {
     pub stale: bool,
     /// Blocks have ended since the waiting kernel last found no room here.
     pub freed: bool,
-    /// Has changed since it was last compared with the others.
-    changed: bool,
     /// In order of slot and end, so that equal states compare equal.
     pub groups: ArrayVec<Group, GROUPS>,
 }
@@ -57,6 +55,9 @@ pub struct Class {
 /// Above this many classes, multiprocessors that differ only in the phase of their blocks are taken together. A long
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
 const MANY_CLASSES: usize = 6;
+
+/// Up to this many, looking for equal ones costs more than it saves.
+const FEW_CLASSES: usize = 3;
 
 /// Blocks that end within this time of each other end together: rounding keeps equal phases this far apart.
 const NEAR: Ticks = crate::prepared::TICKS_PER_NS;
@@ -86,7 +87,6 @@ impl Sms {
             room_at: Ticks::MAX,
             stale: true,
             freed: true,
-            changed: false,
             groups: ArrayVec::new(),
         };
         Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false, order: Vec::new() }
@@ -253,28 +253,23 @@ impl Sms {
         }
     }
 
-    /// Joins classes that are in the same state by now.
+    /// Joins classes that are in the same state by now, if there are more than a few.
     pub fn join_equal(&mut self) {
+        if self.live <= FEW_CLASSES {
+            return;
+        }
         let mut j = self.live;
-        while j > 0 {
+        while j > 1 {
             j -= 1;
-            if !std::mem::take(&mut self.classes[j].changed) {
-                continue;
-            }
-            let class = &self.classes[j];
-            for i in 0..self.live {
-                let other = &self.classes[i];
-                if other.first == class.first
-                    && other.free == class.free
-                    && i != j
-                    && other.groups[..] == class.groups[..]
-                {
-                    let (count, freed) = (class.count, class.freed);
-                    self.classes[i].count += count;
-                    self.classes[i].freed |= freed;
-                    self.remove(j);
-                    break;
-                }
+            let (before, rest) = self.classes.split_at_mut(j);
+            let class = &rest[0];
+            let equal = |c: &&mut Class| {
+                c.first == class.first && c.free == class.free && c.groups[..] == class.groups[..]
+            };
+            if let Some(equal) = before.iter_mut().find(equal) {
+                equal.count += class.count;
+                equal.freed |= class.freed;
+                self.remove(j);
             }
         }
     }
@@ -370,21 +365,20 @@ impl Class {
             [one, two] => one.end.min(two.end),
             [one, rest @ ..] => rest.iter().fold(one.end, |first, g| first.min(g.end)),
         };
-        (self.stale, self.changed) = (true, true);
+        self.stale = true;
     }
 
     fn become_like(&mut self, other: &Class) {
-        let Class { count, room, free, first, room_at, stale, freed, changed, .. } = *other;
+        let Class { count, room, free, first, room_at, stale, freed, .. } = *other;
         self.groups.clear();
         self.groups.extend(other.groups.iter().copied());
         (self.count, self.room, self.free) = (count, room, free);
-        (self.first, self.room_at) = (first, room_at);
-        (self.stale, self.freed, self.changed) = (stale, freed, changed);
+        (self.first, self.room_at, self.stale, self.freed) = (first, room_at, stale, freed);
     }
 
     /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
     fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
-        (self.stale, self.changed) = (true, true);
+        self.stale = true;
         self.free.take(need, n);
         let per_sm = n as u16;
         let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
