@@ -10,7 +10,6 @@ use crate::pool::{FULL_RATE, Pool, Run, Runs};
 use crate::prepared::TICKS_PER_NS;
 use crate::scenario::{Counters, Ns};
 use crate::sms::Ticks;
-use arrayvec::ArrayVec;
 
 /// Clients of one domain at most.
 pub const SLOTS: usize = 16;
@@ -28,7 +27,7 @@ pub struct Corun {
 #[derive(Clone, Debug)]
 pub struct Domain {
     runs: Runs,
-    pools: ArrayVec<Pool, SLOTS>,
+    pools: Box<[Pool]>,
     /// Each slot's pool.
     pool_of: [u8; SLOTS],
     /// This slot's kernel has the device for itself since it started; its blocks are not laid out.
@@ -187,22 +186,23 @@ impl Domain {
 
     /// Places what may be placed, reports finished kernels, and finds out when to look again.
     fn settle(&mut self, now: Ns, done: &mut Vec<Done>) {
-        let mut asked = 0;
-        let mut slowed = self.slowed;
+        let mut dram = 0;
+        let mut over = self.slowed;
         for pool in &mut self.pools {
             pool.settle(now, &mut self.runs, &mut self.counters, done);
-            asked += pool.asked.dram;
-            slowed |= pool.asked.sm > pool.sm_capacity;
+            dram += pool.asked.dram;
+            over |= pool.asked.sm > pool.sm_capacity;
         }
-        if slowed || asked > self.dram_capacity {
-            self.share(asked);
+        if over || dram > self.dram_capacity {
+            self.share(dram);
         }
-        self.next = Ns::MAX;
+        let mut next = Ns::MAX;
         for pool in &mut self.pools {
-            let next =
+            let of_pool =
                 if self.slowed { pool.next_slowed(now, &self.runs) } else { pool.next(now, &self.runs) };
-            self.next = self.next.min(next);
+            next = next.min(of_pool);
         }
+        self.next = next;
     }
 
     /// Sets the speeds at which the kernels' blocks run that together ask for so much memory bandwidth.

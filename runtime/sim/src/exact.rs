@@ -91,7 +91,7 @@ impl Exact {
             run.blocks.retain(|&(sm, end)| {
                 let over = end <= virtual_now;
                 if over {
-                    free[sm].give(&need, 1);
+                    free[sm] = free[sm].with(&need);
                     counters.blocks_done += 1;
                 }
                 !over
@@ -132,7 +132,7 @@ impl Exact {
             for &sm in &order {
                 if placed < most && rooms[sm] > 0 {
                     rooms[sm] -= 1;
-                    free[sm].take(&need, 1);
+                    free[sm] = free[sm].without(&need);
                     run.blocks.push((sm, end));
                     run.pending -= 1;
                     placed += 1;

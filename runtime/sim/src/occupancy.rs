@@ -43,11 +43,6 @@ impl Resources {
         ((self.0 | GUARD) - need.0) & GUARD == GUARD
     }
 
-    /// `n` blocks of the given need fit into this; `n` must be no more than an empty multiprocessor holds.
-    pub fn holds_all(&self, need: &Resources, n: u32) -> bool {
-        self.holds(&Resources(need.0 * u64::from(n)))
-    }
-
     /// How many blocks of the given need fit into this.
     pub fn fit(&self, need: &Resources) -> u32 {
         // Most often the answer is none: divisions only where it is not.
@@ -59,14 +54,19 @@ impl Resources {
         by(0).min(by(1)).min(by(2)).min(by(3))
     }
 
-    /// Takes `n` blocks; the caller made sure that they fit.
-    pub fn take(&mut self, need: &Resources, n: u32) {
-        self.0 -= need.0 * u64::from(n);
+    /// What `n` blocks of this need take; `n` must be no more than an empty multiprocessor holds.
+    pub fn times(&self, n: u32) -> Resources {
+        Resources(self.0 * u64::from(n))
     }
 
-    /// Gives `n` blocks back.
-    pub fn give(&mut self, need: &Resources, n: u32) {
-        self.0 += need.0 * u64::from(n);
+    /// This and that.
+    pub fn with(&self, other: &Resources) -> Resources {
+        Resources(self.0 + other.0)
+    }
+
+    /// What is left without that; the caller made sure that it is there.
+    pub fn without(&self, other: &Resources) -> Resources {
+        Resources(self.0 - other.0)
     }
 }
 

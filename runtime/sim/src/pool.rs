@@ -195,7 +195,6 @@ impl Pool {
             if class.first > now {
                 continue;
             }
-            let mut moved = false;
             let mut i = 0;
             while i < class.groups.len() {
                 let group = class.groups[i];
@@ -213,10 +212,9 @@ impl Pool {
                     counters.blocks_placed += refilled;
                     counters.blocks_done += refilled;
                     if !ended {
-                        class.groups[i].end = group.end + rounds * run.kernel.block;
-                        run.last = run.last.max(class.groups[i].end);
-                        moved = true;
-                        i += 1;
+                        let end = group.end + rounds * run.kernel.block;
+                        run.last = run.last.max(end);
+                        class.put_off(i, end);
                         continue;
                     }
                     *exhausted = None;
@@ -226,10 +224,7 @@ impl Pool {
                 *finished |= run.resident == 0;
                 asked.take(&run.kernel, blocks);
                 counters.blocks_done += blocks;
-                class.end(i, &run.kernel.need);
-            }
-            if moved && class.groups.len() > 1 {
-                class.groups.sort_unstable_by_key(|g| (g.slot, g.end));
+                class.end(i);
             }
             class.regroup();
         }
@@ -321,7 +316,8 @@ impl Pool {
         }
         if let Some(placing) = self.placing {
             let run = &runs[usize::from(placing)];
-            if run.resident < run.kernel.most {
+            // Nobody else's blocks can make room if there are none.
+            if self.order.len() > 1 && run.resident < run.kernel.most {
                 for class in self.sms.classes_mut() {
                     // Not before its first blocks end.
                     if class.first < next {
@@ -440,20 +436,16 @@ fn room_at(class: &Class, placing: u8, runs: &Runs) -> Ticks {
     if others == 0 || own >= kernel.most_per_sm {
         return Ticks::MAX;
     }
-    let with_end = |mut free: Resources, group: &Group| {
-        free.give(&runs[usize::from(group.slot)].kernel.need, u32::from(group.per_sm));
-        free
-    };
     if others == 1 {
         let group = &class.groups[other];
-        return if with_end(class.free, group).holds(&kernel.need) { group.end } else { Ticks::MAX };
+        return if class.free.with(&group.taken).holds(&kernel.need) { group.end } else { Ticks::MAX };
     }
     let mut ends: ArrayVec<&Group, { SLOTS + 1 }> =
         class.groups.iter().filter(|g| g.slot != placing).collect();
     ends.sort_unstable_by_key(|g| g.end);
     let mut free = class.free;
     for group in ends {
-        free = with_end(free, group);
+        free = free.with(&group.taken);
         if free.holds(&kernel.need) {
             return group.end;
         }

@@ -22,6 +22,8 @@ pub struct Group {
     pub per_sm: u16,
     /// When they end, if nothing slows them down from now on.
     pub end: Ticks,
+    /// What they take of each multiprocessor.
+    pub taken: Resources,
 }
 
 /// Above this many groups on one multiprocessor, the two of one kernel that are nearest in phase are taken together.
@@ -73,7 +75,6 @@ pub struct Sms {
     gpcs: u32,
     /// Groups were taken together with others that end at another time.
     pub blurred: bool,
-    order: Vec<usize>,
 }
 
 impl Sms {
@@ -89,7 +90,7 @@ impl Sms {
             freed: true,
             groups: ArrayVec::new(),
         };
-        Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false, order: Vec::new() }
+        Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false }
     }
 
     /// The classes, in no particular order.
@@ -197,29 +198,25 @@ impl Sms {
             level += 1;
         }
         let mut rest = (wanted - filled(level)) as u32;
-        // The emptiest multiprocessors take the rest. Among equals any order would do; this one depends on their state
-        // alone, so that it is the same for any way of keeping them.
-        let mut order = std::mem::take(&mut self.order);
-        order.clear();
-        if rest > 0 {
-            order.extend((0..known).filter(|&i| classes[i].room > level));
-            order.sort_unstable_by(|&i, &j| {
-                let (a, b) = (&classes[i], &classes[j]);
+        while rest > 0 {
+            // The emptiest multiprocessors take the rest. Among equals any order would do; this one depends on their
+            // state alone, so that it is the same for any way of keeping them.
+            let candidates = self.classes[..known].iter().enumerate().filter(|(_, c)| c.room > level);
+            let first = candidates.min_by(|(_, a), (_, b)| {
                 (b.room, b.free).cmp(&(a.room, a.free)).then_with(|| a.groups.cmp(&b.groups))
             });
-        }
-        for &i in &order {
+            let i = first.expect("room for another round").0;
             let class = &mut self.classes[i];
+            // Of what it has room for, the level is left.
+            class.room = level;
             if class.count <= rest {
                 rest -= class.count;
                 self.blurred |= class.add(slot, need, 1, end);
-                continue;
-            }
-            if rest > 0 {
+            } else {
                 let other = self.split(i, rest);
                 self.blurred |= self.classes[other].add(slot, need, 1 + level, end);
+                rest = 0;
             }
-            break;
         }
         if level > 0 {
             // A class that was split off has its share already.
@@ -227,7 +224,6 @@ impl Sms {
                 self.blurred |= class.add(slot, need, class.room.min(level), end);
             }
         }
-        self.order = order;
     }
 
     /// Takes `count` multiprocessors out of class `i` as a class of their own; returns where that is.
@@ -331,7 +327,7 @@ impl Class {
     fn room_for(&self, slot: u8, kernel: &Kernel) -> u32 {
         let left = kernel.most_per_sm.saturating_sub(self.blocks_of(slot));
         // As many as the kernel may have there fit more often than not: no division.
-        if self.free.holds_all(&kernel.need, left) { left } else { self.free.fit(&kernel.need).min(left) }
+        if self.free.holds(&kernel.need.times(left)) { left } else { self.free.fit(&kernel.need).min(left) }
     }
 
     /// A slot's blocks on each multiprocessor.
@@ -346,9 +342,21 @@ impl Class {
         blocks
     }
 
+    /// A group ends at another time, which is later.
+    pub fn put_off(&mut self, mut group: usize, end: Ticks) {
+        self.groups[group].end = end;
+        let after = |groups: &[Group], i: usize| {
+            groups.get(i + 1).is_some_and(|next| next.slot == groups[i].slot && next.end < groups[i].end)
+        };
+        while after(&self.groups, group) {
+            self.groups.swap(group, group + 1);
+            group += 1;
+        }
+    }
+
     /// Takes the blocks of a group off.
-    pub fn end(&mut self, group: usize, need: &Resources) {
-        self.free.give(need, u32::from(self.groups[group].per_sm));
+    pub fn end(&mut self, group: usize) {
+        self.free = self.free.with(&self.groups[group].taken);
         if group + 1 == self.groups.len() {
             self.groups.pop();
         } else {
@@ -379,13 +387,14 @@ impl Class {
     /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
     fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
         self.stale = true;
-        self.free.take(need, n);
-        let per_sm = n as u16;
+        let (per_sm, taken) = (n as u16, need.times(n));
+        self.free = self.free.without(&taken);
         let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
         if let Some(group) = at.map(|i| &mut self.groups[i])
             && (group.slot, group.end) == (slot, end)
         {
             group.per_sm += per_sm;
+            group.taken = group.taken.with(&taken);
             return false;
         }
         let blurred = self.groups.len() >= MANY_GROUPS && self.join_nearest_groups();
@@ -394,8 +403,8 @@ impl Class {
             self.regroup();
         }
         match at {
-            Some(at) => self.groups.insert(at, Group { slot, per_sm, end }),
-            None => self.groups.push(Group { slot, per_sm, end }),
+            Some(at) => self.groups.insert(at, Group { slot, per_sm, end, taken }),
+            None => self.groups.push(Group { slot, per_sm, end, taken }),
         }
         self.first = self.first.min(end);
         blurred
@@ -408,7 +417,8 @@ impl Class {
         let Some(i) = pairs.min_by_key(|&i| groups[i].end - groups[i - 1].end) else { return false };
         let (a, b) = (groups[i - 1], groups[i]);
         let end = mean(a.end, u64::from(a.per_sm), b.end, u64::from(b.per_sm));
-        self.groups[i - 1] = Group { slot: a.slot, per_sm: a.per_sm + b.per_sm, end };
+        let taken = a.taken.with(&b.taken);
+        self.groups[i - 1] = Group { slot: a.slot, per_sm: a.per_sm + b.per_sm, end, taken };
         self.groups.remove(i);
         true
     }

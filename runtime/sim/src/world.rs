@@ -141,17 +141,17 @@ impl<'a> World<'a> {
                 self.now = self.device.advance(next, limit, &mut self.done);
                 self.react();
             }
-            let next = self.now;
+            let now = self.now;
             for slot in 0..self.clients.len() {
-                if self.clients[slot].wake() <= next {
+                if self.clients[slot].wake() <= now {
                     self.wake(slot);
                 }
             }
-            while let Some(i) = self.timers.iter().position(|t| t.0 <= next) {
+            while let Some(i) = self.timers.iter().position(|t| t.0 <= now) {
                 let (_, timer) = self.timers.swap_remove(i);
                 self.timer(timer);
             }
-            self.device.settle(next);
+            self.device.settle(now);
             self.run_ahead();
         }
         let end_ns = self.now.max(if self.clients.len() > self.high { span } else { 0 });
