@@ -98,8 +98,10 @@ pub struct Pool {
     ended: bool,
     /// A kernel may have finished.
     finished: bool,
-    /// The first kernel with blocks to place, for whom the classes' `room_at` are.
+    /// The first kernel with blocks to place.
     placing: Option<u8>,
+    /// How often that has changed.
+    changes: u32,
     /// It did not take all the room that there was.
     left_over: bool,
     /// When that kernel places its last block if it refills its own places; `None` if not known.
@@ -120,6 +122,7 @@ impl Pool {
             ended: false,
             finished: false,
             placing: None,
+            changes: 1,
             left_over: false,
             exhausted: None,
             ends: Vec::new(),
@@ -189,45 +192,46 @@ impl Pool {
     /// Takes ended blocks off the multiprocessors; those of the placing kernel are replaced by its next ones as long as
     /// nothing else had a say in it.
     pub fn retire(&mut self, now: Ns, runs: &mut Runs, counters: &mut Counters) {
-        let now = now * TICKS_PER_NS;
-        let Pool { sms, asked, changed, ended: any_ended, finished, placing, exhausted, .. } = self;
-        for class in sms.classes_mut() {
-            if class.first > now {
+        for i in 0..self.sms.classes().len() {
+            if self.sms.classes()[i].first <= now * TICKS_PER_NS {
+                self.retire_of_class(i, now * TICKS_PER_NS, runs, counters);
+            }
+        }
+    }
+
+    fn retire_of_class(&mut self, class: usize, now: Ticks, runs: &mut Runs, counters: &mut Counters) {
+        let class = &mut self.sms.classes_mut()[class];
+        let mut i = 0;
+        while let Some(&group) = class.groups.get(i) {
+            if group.end > now {
+                i += 1;
                 continue;
             }
-            let mut i = 0;
-            while i < class.groups.len() {
-                let group = class.groups[i];
-                if group.end > now {
-                    i += 1;
+            let run = &mut runs[usize::from(group.slot)];
+            let blocks = u64::from(class.count) * u64::from(group.per_sm);
+            if Some(group.slot) == self.placing {
+                let (rounds, ended) = rounds(now - group.end, run.kernel.block);
+                let refilled = rounds * blocks;
+                debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
+                run.pending -= refilled;
+                counters.blocks_placed += refilled;
+                counters.blocks_done += refilled;
+                if !ended {
+                    let end = group.end + rounds * run.kernel.block;
+                    run.last = run.last.max(end);
+                    class.put_off(i, end);
                     continue;
                 }
-                let run = &mut runs[usize::from(group.slot)];
-                let blocks = u64::from(class.count) * u64::from(group.per_sm);
-                if Some(group.slot) == *placing {
-                    let (rounds, ended) = rounds(now - group.end, run.kernel.block);
-                    let refilled = rounds * blocks;
-                    debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
-                    run.pending -= refilled;
-                    counters.blocks_placed += refilled;
-                    counters.blocks_done += refilled;
-                    if !ended {
-                        let end = group.end + rounds * run.kernel.block;
-                        run.last = run.last.max(end);
-                        class.put_off(i, end);
-                        continue;
-                    }
-                    *exhausted = None;
-                }
-                (*changed, *any_ended) = (true, true);
-                run.resident -= blocks;
-                *finished |= run.resident == 0;
-                asked.take(&run.kernel, blocks);
-                counters.blocks_done += blocks;
-                class.end(i);
+                self.exhausted = None;
             }
-            class.regroup();
+            (self.changed, self.ended) = (true, true);
+            run.resident -= blocks;
+            self.finished |= run.resident == 0;
+            self.asked.take(&run.kernel, blocks);
+            counters.blocks_done += blocks;
+            class.end(i);
         }
+        class.regroup();
     }
 
     /// Places blocks in the order of precedence, as long as the kernel before has none left, and reports the kernels
@@ -271,7 +275,7 @@ impl Pool {
         if placing != self.placing {
             self.placing = placing;
             self.exhausted = None;
-            self.sms.classes_mut().iter_mut().for_each(|c| c.stale = true);
+            self.changes = self.changes.wrapping_add(1).max(1);
         }
         if std::mem::take(&mut self.sms.blurred) {
             self.find_last(runs);
@@ -321,7 +325,8 @@ impl Pool {
                 for class in self.sms.classes_mut() {
                     // Not before its first blocks end.
                     if class.first < next {
-                        if std::mem::take(&mut class.stale) {
+                        if class.found_for != self.changes {
+                            class.found_for = self.changes;
                             class.room_at = room_at(class, placing, runs);
                         }
                         next = next.min(class.room_at);
@@ -369,46 +374,47 @@ impl Pool {
         }
         // Mostly it is far off: no division.
         let (block, before_last) = (run.kernel.block, run.pending - 1);
-        let mut least = 1;
-        while least * run.resident <= before_last && limit != Ticks::MAX {
-            if now + least * block >= limit {
+        let few = before_last < run.resident;
+        if limit != Ticks::MAX && !few {
+            let at_least = if before_last >= 4 * run.resident { 4 * block } else { block };
+            if now + at_least >= limit {
                 return Ticks::MAX;
             }
-            least *= 4;
         }
-        let rounds = if before_last < run.resident { 0 } else { before_last / run.resident };
+        let rounds = if few { 0 } else { before_last / run.resident };
         let later = rounds * block;
-        let mut rest = run.pending - rounds * run.resident;
+        let rest = run.pending - rounds * run.resident;
         // Mostly its first blocks to end are enough.
         let (mut first, mut blocks) = (Ticks::MAX, 0);
         for class in self.sms.classes() {
-            for group in class.groups.iter().filter(|g| g.slot == placing) {
-                if group.end > first {
-                    continue;
+            for group in &class.groups {
+                if group.slot == placing && group.end <= first {
+                    let n = u64::from(class.count) * u64::from(group.per_sm);
+                    blocks = if group.end == first { blocks + n } else { n };
+                    first = group.end;
                 }
-                let n = u64::from(class.count) * u64::from(group.per_sm);
-                blocks = if group.end == first { blocks + n } else { n };
-                first = group.end;
             }
         }
-        if blocks >= rest {
-            self.exhausted = Some(first + later);
-            return first + later;
-        }
+        let end = if blocks >= rest { first } else { self.end_of(placing, rest) };
+        self.exhausted = Some(end + later);
+        end + later
+    }
+
+    /// When so many of a slot's blocks have ended, none of them being replaced.
+    fn end_of(&mut self, slot: u8, mut blocks: u64) -> Ticks {
         self.ends.clear();
         for class in self.sms.classes() {
-            let own = class.groups.iter().filter(|g| g.slot == placing);
+            let own = class.groups.iter().filter(|g| g.slot == slot);
             self.ends.extend(own.map(|g| (g.end, u64::from(class.count) * u64::from(g.per_sm))));
         }
         self.ends.sort_unstable();
         for &(end, n) in &self.ends {
-            if n >= rest {
-                self.exhausted = Some(end + later);
-                return end + later;
+            if n >= blocks {
+                return end;
             }
-            rest -= n;
+            blocks -= n;
         }
-        Ticks::MAX
+        unreachable!("no more blocks than are resident are asked for")
     }
 }
 

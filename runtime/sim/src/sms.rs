@@ -46,8 +46,8 @@ pub struct Class {
     pub first: Ticks,
     /// When blocks that end make room for the kernel that waits for it. Kept by [`crate::pool`].
     pub room_at: Ticks,
-    /// The groups are not those that `room_at` was found for.
-    pub stale: bool,
+    /// For which groups and which kernel that was found; 0 for none.
+    pub found_for: u32,
     /// Blocks have ended since the waiting kernel last found no room here.
     pub freed: bool,
     /// In order of slot and end, so that equal states compare equal.
@@ -86,7 +86,7 @@ impl Sms {
             free: whole,
             first: Ticks::MAX,
             room_at: Ticks::MAX,
-            stale: true,
+            found_for: 0,
             freed: true,
             groups: ArrayVec::new(),
         };
@@ -373,20 +373,20 @@ impl Class {
             [one, two] => one.end.min(two.end),
             [one, rest @ ..] => rest.iter().fold(one.end, |first, g| first.min(g.end)),
         };
-        self.stale = true;
+        self.found_for = 0;
     }
 
     fn become_like(&mut self, other: &Class) {
-        let Class { count, room, free, first, room_at, stale, freed, .. } = *other;
+        let Class { count, room, free, first, room_at, found_for, freed, .. } = *other;
         self.groups.clear();
         self.groups.extend(other.groups.iter().copied());
         (self.count, self.room, self.free) = (count, room, free);
-        (self.first, self.room_at, self.stale, self.freed) = (first, room_at, stale, freed);
+        (self.first, self.room_at, self.found_for, self.freed) = (first, room_at, found_for, freed);
     }
 
     /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
     fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
-        self.stale = true;
+        self.found_for = 0;
         let (per_sm, taken) = (n as u16, need.times(n));
         self.free = self.free.without(&taken);
         let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
@@ -427,7 +427,7 @@ impl Class {
 /// Distance in phase of two classes with the same blocks; `None` if their blocks differ.
 fn distance(a: &Class, b: &Class) -> Option<Ticks> {
     let alike = |(x, y): (&Group, &Group)| x.slot == y.slot && x.per_sm == y.per_sm;
-    if a.groups.len() != b.groups.len() || !a.groups.iter().zip(&b.groups).all(alike) {
+    if a.free != b.free || a.groups.len() != b.groups.len() || !a.groups.iter().zip(&b.groups).all(alike) {
         return None;
     }
     Some(a.groups.iter().zip(&b.groups).map(|(x, y)| x.end.abs_diff(y.end)).sum())
