@@ -92,7 +92,7 @@ impl Loads {
                 cells: panels
                     .iter()
                     .rev()
-                    .map(|(l, grid, p)| (1.0 - l, of_pair(grid, p, system.id)))
+                    .map(|(l, grid, p)| (1.0 - l, of_pair(grid, p, &system.id)))
                     .collect(),
             });
             let name = format!(
@@ -151,7 +151,7 @@ pub fn csv(loads: &Loads) -> String {
                 let at = grid.systems.iter().position(|s| s.id == system.id);
                 let Some(cell) = group.zip(at).and_then(|(g, at)| g.cells[at].as_ref()) else { continue };
                 out.text(csv::backend(grid.facts.backend)).text(&grid.facts.machine);
-                out.text(&inference).text(&training).text(system.id);
+                out.text(&inference).text(&training).text(&system.id);
                 out.real(Some(load)).real(Some(1.0 - load));
                 out.cell(cell).real(panel.baseline_p99_ms).spread(cell.p99_ms).spread(cell.be_norm).end();
             }

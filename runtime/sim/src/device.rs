@@ -1,20 +1,18 @@
 //! The device as the event loop sees it: one scheduling domain, or contexts that take turns.
 
 use crate::contexts::{Contexts, Turns};
-use crate::domain::{Corun, Domain};
+use crate::domain::{Corun, Domain, SLOTS};
 use crate::kernel::{Done, Kernel};
 use crate::machine::Machine;
 use crate::occupancy::Resources;
-use crate::partitions::Partitions;
 use crate::scenario::{Counters, Ns};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 /// Either kind of device.
 #[derive(Clone, Debug)]
 pub enum Device {
     Domain(Box<Domain>),
     Contexts(Contexts),
-    Partitions(Partitions),
     /// Block by block, to compare with.
     #[cfg(test)]
     Exact(Box<crate::exact::Exact>),
@@ -39,12 +37,30 @@ impl Device {
         Device::Contexts(Contexts::new(slots, machine.sms, machine.gpcs, turns))
     }
 
-    /// An idle device whose slot `i` has `shares_permille[i]` thousandths of the multiprocessors for itself.
+    /// An idle device whose multiprocessors are divided: slot `i` has `shares_permille[i]` thousandths of them for itself,
+    /// rounded to whole ones, at least one, as under MPS with an active thread percentage per client or in green contexts.
+    /// Its GPCs are divided in the same proportion, which matters to kernels that launch in clusters. Every part has its
+    /// own order of precedence. Memory bandwidth is shared by all, instruction throughput is not.
     ///
     /// # Errors
-    /// Shares that come to more multiprocessors than there are.
+    /// No share, more than there may be clients, or shares that come to more multiprocessors than the machine has.
     pub fn partitioned(machine: &Machine, shares_permille: &[u32]) -> Result<Device> {
-        Ok(Device::Partitions(Partitions::new(machine, shares_permille)?))
+        let slots = shares_permille.len();
+        ensure!((1..=SLOTS).contains(&slots), "{slots} parts of a device; there may be 1 to {SLOTS}");
+        let part = |of: u32, share: u32| ((of * share + 500) / 1000).max(1);
+        let parts: Vec<(u32, u32)> =
+            shares_permille.iter().map(|&s| (part(machine.sms, s), part(machine.gpcs, s))).collect();
+        let asked: u32 = parts.iter().map(|p| p.0).sum();
+        ensure!(
+            asked <= machine.sms,
+            "parts of {shares_permille:?} thousandths come to {asked} multiprocessors, but {} has {}; ask for less",
+            machine.name,
+            machine.sms
+        );
+        let pool_of = std::array::from_fn(|slot| slot as u8);
+        let whole = Resources::whole(&machine.sm);
+        let domain = Domain::partitioned(parts, pool_of, whole, machine.dram_bytes_per_us * 1000);
+        Ok(Device::Domain(Box::new(domain.with_corun(corun(machine)))))
     }
 
     /// When something happens on the device; `Ns::MAX` if never.
@@ -52,20 +68,23 @@ impl Device {
         match self {
             Device::Domain(d) => d.next(),
             Device::Contexts(c) => c.next(),
-            Device::Partitions(p) => p.next(),
             #[cfg(test)]
             Device::Exact(e) => e.next(),
         }
     }
 
+    /// Kernels are on the device and share it, so that no slot can run on without asking.
+    pub fn is_contended(&self) -> bool {
+        matches!(self, Device::Domain(d) if !d.is_idle())
+    }
+
     /// Until when a slot can run on without asking: `Ns::MAX` if nobody else has anything on the device, 0 if not at all.
     pub fn exclusive_until(&self, slot: usize) -> Ns {
         match self {
-            Device::Domain(d) if d.is_idle() => Ns::MAX,
+            // On a part of the device a job takes longer than its recorded time.
+            Device::Domain(d) if d.is_idle() && !d.is_partitioned() => Ns::MAX,
             Device::Domain(_) => 0,
             Device::Contexts(c) => c.exclusive_until(slot),
-            // On a part of the device a job takes longer than its recorded time.
-            Device::Partitions(_) => 0,
             #[cfg(test)]
             Device::Exact(_) => 0,
         }
@@ -76,7 +95,6 @@ impl Device {
         match self {
             Device::Domain(d) => d.submit(slot, kernel, now, done),
             Device::Contexts(c) => c.submit(slot, kernel, now),
-            Device::Partitions(p) => p.submit(slot, kernel, now, done),
             #[cfg(test)]
             Device::Exact(e) => e.submit(slot, kernel, now, done),
         }
@@ -87,7 +105,6 @@ impl Device {
         match self {
             Device::Domain(d) => d.halt(slot, now, done),
             Device::Contexts(c) => c.halt(slot, now),
-            Device::Partitions(p) => p.halt(slot, now, done),
             #[cfg(test)]
             Device::Exact(e) => e.halt(slot, now, done),
         }
@@ -98,7 +115,6 @@ impl Device {
         match self {
             Device::Domain(d) => d.kill(slot, now, done),
             Device::Contexts(c) => c.kill(slot, now),
-            Device::Partitions(p) => p.kill(slot, now, done),
             #[cfg(test)]
             Device::Exact(e) => e.kill(slot, now, done),
         }
@@ -118,15 +134,16 @@ impl Device {
         }
     }
 
-    /// Handles what is due at `now`.
-    pub fn advance(&mut self, now: Ns, done: &mut Vec<Done>) {
+    /// Handles what is due at `now`, and goes on to what is due until `limit` as long as no kernel leaves the device, which
+    /// nobody outside of it would notice. Returns the time that it got to.
+    pub fn advance(&mut self, now: Ns, limit: Ns, done: &mut Vec<Done>) -> Ns {
         match self {
-            Device::Domain(d) => d.advance(now, done),
+            Device::Domain(d) => return d.advance_until(now, limit, done),
             Device::Contexts(c) => c.advance(now, done),
-            Device::Partitions(p) => p.advance(now, done),
             #[cfg(test)]
             Device::Exact(e) => e.advance(now, done),
         }
+        now
     }
 
     /// Counters of the device, to be completed by the caller.
@@ -134,7 +151,6 @@ impl Device {
         match self {
             Device::Domain(d) => &mut d.counters,
             Device::Contexts(c) => &mut c.counters,
-            Device::Partitions(p) => &mut p.counters,
             #[cfg(test)]
             Device::Exact(e) => &mut e.counters,
         }
@@ -145,5 +161,84 @@ fn corun(machine: &Machine) -> Corun {
     Corun {
         start_ns: machine.rules.corun_start_ns.value as Ns,
         start_ns_per_tb_s: machine.rules.corun_start_ns_per_tb_s.value as Ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prepared::Prepared;
+    use crate::testing::{h200, kernel, program};
+
+    /// A kernel of so many blocks of 1,024 threads, two to a multiprocessor, that takes `duration_ns` on a whole device.
+    fn kernel_of(blocks: u64, duration_ns: u32, dram_bytes: u64) -> Kernel {
+        let launch = crate::Launch { dram_bytes: Some(dram_bytes), ..kernel(blocks, 1024, duration_ns) };
+        let prepared = Prepared::new(&program(false, vec![launch]), &h200(), 1).unwrap();
+        Kernel::original(&prepared.steps[0].form, Ns::from(duration_ns), 0)
+    }
+
+    /// When the kernels end that reach the device at 0, one per slot, ns.
+    fn ends(mut device: Device, kernels: &[Kernel]) -> Vec<Ns> {
+        let mut done = Vec::new();
+        for (slot, kernel) in kernels.iter().enumerate() {
+            device.submit(slot, *kernel, 0, &mut done);
+        }
+        while device.next() != Ns::MAX {
+            device.advance(device.next(), 0, &mut done);
+        }
+        done.sort_by_key(|d| d.slot);
+        done.iter().map(|d| d.at).collect()
+    }
+
+    fn on_parts(shares: &[u32], kernels: &[Kernel]) -> Vec<Ns> {
+        ends(Device::partitioned(&h200(), shares).unwrap(), kernels)
+    }
+
+    #[test]
+    fn a_kernel_on_a_part_takes_its_own_rounds() {
+        // 264 blocks are one round of 100 us on 132 multiprocessors and two on 66.
+        let (wide, many) = (kernel_of(264, 100_000, 0), kernel_of(2640, 1_000_000, 0));
+        assert_eq!(on_parts(&[1000], &[wide]), [100_000]);
+        assert_eq!(on_parts(&[500], &[wide]), [200_000]);
+        assert_eq!(on_parts(&[500, 500], &[wide, many]), [200_000, 2_000_000]);
+        // A quarter is 33 multiprocessors: four rounds of 66 blocks.
+        assert_eq!(on_parts(&[250, 750], &[wide, many]), [400_000, 1_400_000]);
+    }
+
+    #[test]
+    fn kernels_on_parts_wait_for_each_other_no_longer() {
+        let (first, second) = (kernel_of(2640, 1_000_000, 0), kernel_of(264, 100_000, 0));
+        let machine = h200();
+        let shared = ends(Device::domain(&machine), &[first, second]);
+        assert_eq!(shared, [1_000_000, 1_100_000], "head of line");
+        assert_eq!(on_parts(&[500, 500], &[first, second]), [2_000_000, 200_000]);
+    }
+
+    #[test]
+    fn parts_share_bandwidth_and_nothing_else() {
+        let machine = h200();
+        let peak_per_us = machine.dram_bytes_per_us;
+        // 132 blocks that fill one half for 100 us. At half the peak each they just do not disturb each other.
+        let asks = |permille: u64| kernel_of(132, 100_000, peak_per_us * 100 * permille / 1000);
+        assert_eq!(on_parts(&[500, 500], &[asks(500), asks(500)]), [100_000, 100_000]);
+        // 1.5 times the peak together: until the end, for one that starts and ends with the other.
+        for end in on_parts(&[500, 500], &[asks(750), asks(750)]) {
+            assert!(end.abs_diff(150_000) < 100, "{end}");
+        }
+        // Who asks for none is not slowed down. The other has it alone after 100 us of which it lost nothing.
+        let both = on_parts(&[500, 500], &[asks(0), asks(1000)]);
+        assert_eq!(both, [100_000, 100_000]);
+        // All of one part's instruction throughput is none of the other's.
+        let busy = Kernel { sm_demand: 500_000, ..asks(0) };
+        assert_eq!(on_parts(&[500, 500], &[busy, busy]), [100_000, 100_000]);
+    }
+
+    #[test]
+    fn parts_are_whole_multiprocessors_and_no_more_than_there_are() {
+        // 0.4 % of 132 is half a multiprocessor: at least one. 264 blocks there are 132 rounds.
+        assert_eq!(on_parts(&[4], &[kernel_of(264, 100_000, 0)]), [13_200_000]);
+        let refused = |shares: &[u32]| Device::partitioned(&h200(), shares).unwrap_err().to_string();
+        assert!(refused(&[600, 500]).contains("145 multiprocessors"), "{}", refused(&[600, 500]));
+        assert!(refused(&[]).contains("0 parts"), "{}", refused(&[]));
     }
 }

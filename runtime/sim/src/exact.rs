@@ -81,7 +81,7 @@ impl Exact {
                 self.counters.blocks_placed -= placed;
                 self.counters.blocks_done -= placed - run.blocks.len() as u64;
                 for (sm, _) in run.blocks.drain(..) {
-                    self.free[sm].give(&run.kernel.need, 1);
+                    self.free[sm] = self.free[sm].with(&run.kernel.need);
                 }
                 (run.pending, run.halted) = (run.kernel.blocks, true);
             }
@@ -107,7 +107,7 @@ impl Exact {
             run.blocks.retain(|&(sm, end)| {
                 let over = end <= virtual_now;
                 if over {
-                    free[sm].give(&need, 1);
+                    free[sm] = free[sm].with(&need);
                     counters.blocks_done += 1;
                 }
                 !over
@@ -148,7 +148,7 @@ impl Exact {
             for &sm in &order {
                 if placed < most && rooms[sm] > 0 {
                     rooms[sm] -= 1;
-                    free[sm].take(&need, 1);
+                    free[sm] = free[sm].without(&need);
                     run.blocks.push((sm, end));
                     run.pending -= 1;
                     placed += 1;

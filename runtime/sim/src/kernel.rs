@@ -6,7 +6,7 @@ use crate::scenario::Ns;
 use crate::sms::Ticks;
 
 /// A kernel to run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Kernel {
     /// Of one block.
     pub need: Resources,
@@ -31,7 +31,9 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel in its original form that takes `duration_ns` alone on the device.
     pub fn original(form: &Form, duration_ns: Ns, priority: i8) -> Kernel {
-        let block = (duration_ns * TICKS_PER_NS / form.waves).max(TICKS_PER_NS);
+        let ticks = duration_ns * TICKS_PER_NS;
+        // Mostly one wave: no division.
+        let block = if form.waves == 1 { ticks } else { ticks / form.waves }.max(TICKS_PER_NS);
         Kernel {
             need: form.need,
             sm_demand: form.sm_demand,

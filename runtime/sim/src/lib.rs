@@ -14,9 +14,9 @@ mod forms;
 mod kernel;
 pub mod machine;
 pub mod occupancy;
-mod partitions;
 #[cfg(test)]
 mod policy_tests;
+mod pool;
 mod prepared;
 pub mod program;
 pub mod scenario;

@@ -54,14 +54,19 @@ impl Resources {
         by(0).min(by(1)).min(by(2)).min(by(3))
     }
 
-    /// Takes `n` blocks; the caller made sure that they fit.
-    pub fn take(&mut self, need: &Resources, n: u32) {
-        self.0 -= need.0 * u64::from(n);
+    /// What `n` blocks of this need take; `n` must be no more than an empty multiprocessor holds.
+    pub fn times(&self, n: u32) -> Resources {
+        Resources(self.0 * u64::from(n))
     }
 
-    /// Gives `n` blocks back.
-    pub fn give(&mut self, need: &Resources, n: u32) {
-        self.0 += need.0 * u64::from(n);
+    /// This and that.
+    pub fn with(&self, other: &Resources) -> Resources {
+        Resources(self.0 + other.0)
+    }
+
+    /// What is left without that; the caller made sure that it is there.
+    pub fn without(&self, other: &Resources) -> Resources {
+        Resources(self.0 - other.0)
     }
 }
 

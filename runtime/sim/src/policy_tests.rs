@@ -149,7 +149,7 @@ proptest! {
                 } else if now == Ns::MAX {
                     break;
                 } else {
-                    device.advance(now, &mut done);
+                    device.advance(now, now, &mut done);
                 }
                 for d in std::mem::take(&mut done) {
                     if d.left > 0 {

@@ -191,8 +191,12 @@ fn alone(steps: &[Step], durations: &[Ns], machine: &Machine) -> Ns {
 /// How many of `blocks` places, spread evenly over the GPCs, clusters can use. Multiprocessors come in pairs, so that
 /// clusters of two lose nothing; larger ones have to fit into a GPC as it is.
 pub fn clustered(blocks: u64, cluster: u32, gpcs: u32) -> u64 {
-    let (cluster, gpcs) = (u64::from(cluster.max(1)), u64::from(gpcs));
-    if cluster <= 2 { blocks / cluster * cluster } else { blocks / gpcs / cluster * cluster * gpcs }
+    let (cluster, gpcs) = (u64::from(cluster), u64::from(gpcs));
+    match cluster {
+        0 | 1 => blocks,
+        2 => blocks / 2 * 2,
+        _ => blocks / gpcs / cluster * cluster * gpcs,
+    }
 }
 
 /// Piecewise linear between the recorded quantiles.

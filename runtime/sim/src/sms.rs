@@ -4,12 +4,13 @@
 //! multiprocessors with the same resident blocks; a [`Group`] is the blocks of one kernel that start and end together on
 //! each of them.
 
+use crate::domain::SLOTS;
 use crate::kernel::Kernel;
 use crate::occupancy::Resources;
 use crate::prepared::clustered;
 use arrayvec::ArrayVec;
 
-/// Virtual time of a kernel, see [`crate::prepared::TICKS_PER_NS`].
+/// Time since the start of the cell, or the duration of a block, in [`crate::prepared::TICKS_PER_NS`].
 pub type Ticks = u64;
 
 /// Blocks of one kernel on each multiprocessor of a class, which end together.
@@ -19,21 +20,37 @@ pub struct Group {
     pub slot: u8,
     /// Blocks on each multiprocessor.
     pub per_sm: u16,
-    /// When they end, in their kernel's virtual time.
+    /// When they end, if nothing slows them down from now on.
     pub end: Ticks,
+    /// What they take of each multiprocessor.
+    pub taken: Resources,
 }
 
-/// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together. One more than
-/// there are clients, so that two of a full list are always of the same one.
-pub const GROUPS: usize = crate::domain::SLOTS + 1;
+/// Above this many groups on one multiprocessor, the two of one kernel that are nearest in phase are taken together.
+const MANY_GROUPS: usize = 5;
+
+/// Groups of one multiprocessor at most. A list of more than [`MANY_GROUPS`] has one group of each of its kernels, but
+/// for the one that was placed last.
+const GROUPS: usize = SLOTS + 1;
 
 /// Multiprocessors in the same state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Class {
     /// How many.
     pub count: u32,
+    /// Blocks to be placed now that fit on each.
+    room: u32,
     /// What is left on each.
     pub free: Resources,
+    /// When the first of the groups ends; [`Ticks::MAX`] without any.
+    pub first: Ticks,
+    /// When blocks that end make room for the kernel that waits for it. Kept by [`crate::pool`].
+    pub room_at: Ticks,
+    /// For which groups and which kernel that was found; 0 for none.
+    pub found_for: u32,
+    /// Blocks have ended since the waiting kernel last found no room here.
+    pub freed: bool,
+    /// In order of slot and end, so that equal states compare equal.
     pub groups: ArrayVec<Group, GROUPS>,
 }
 
@@ -41,136 +58,225 @@ pub struct Class {
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
 const MANY_CLASSES: usize = 6;
 
+/// Up to this many, looking for equal ones costs more than it saves.
+const FEW_CLASSES: usize = 3;
+
 /// Blocks that end within this time of each other end together: rounding keeps equal phases this far apart.
 const NEAR: Ticks = crate::prepared::TICKS_PER_NS;
 
-/// All multiprocessors of the device.
+/// The multiprocessors that one order of precedence rules over.
 #[derive(Clone, Debug)]
 pub struct Sms {
-    pub classes: Vec<Class>,
+    /// The first `live` of them count; the others are kept so that classes come and go without being moved as a whole.
+    classes: Vec<Class>,
+    live: usize,
     whole: Resources,
     total: u32,
     gpcs: u32,
-    rooms: Vec<u32>,
-    order: Vec<usize>,
+    /// Groups were taken together with others that end at another time.
+    pub blurred: bool,
 }
 
 impl Sms {
     /// An empty device of `total` multiprocessors.
     pub fn new(total: u32, gpcs: u32, whole: Resources) -> Self {
-        let empty = Class { count: total, free: whole, groups: ArrayVec::new() };
-        Sms { classes: vec![empty], whole, total, gpcs, rooms: Vec::new(), order: Vec::new() }
+        let empty = Class {
+            count: total,
+            room: 0,
+            free: whole,
+            first: Ticks::MAX,
+            room_at: Ticks::MAX,
+            found_for: 0,
+            freed: true,
+            groups: ArrayVec::new(),
+        };
+        Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false }
+    }
+
+    /// The classes, in no particular order.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes[..self.live]
+    }
+
+    /// The classes, to take ended blocks off them.
+    pub fn classes_mut(&mut self) -> &mut [Class] {
+        &mut self.classes[..self.live]
     }
 
     /// Forgets all blocks.
     pub fn clear(&mut self) {
-        self.classes.truncate(1);
+        self.live = 1;
         let class = &mut self.classes[0];
         class.count = self.total;
         class.free = self.whole;
         class.groups.clear();
+        class.freed = true;
+        class.regroup();
     }
 
-    /// Blocks of the given need that fit now, at most `most` of this slot's on one multiprocessor.
-    fn room(class: &Class, slot: u8, need: &Resources, most: u32) -> u32 {
-        let fit = class.free.fit(need);
-        if fit == 0 {
-            return 0;
-        }
-        let have: u32 = class.groups.iter().filter(|g| g.slot == slot).map(|g| u32::from(g.per_sm)).sum();
-        fit.min(most.saturating_sub(have))
+    /// Blocks of a kernel that an empty device holds.
+    pub fn capacity(&self, kernel: &Kernel) -> u64 {
+        kernel.capacity(self.total, self.gpcs)
     }
 
-    /// Places up to `wanted` blocks that end at `end`, breadth first; returns how many found room.
-    pub fn place(&mut self, slot: u8, kernel: &Kernel, wanted: u64, end: Ticks) -> u64 {
-        let (need, most) = (&kernel.need, kernel.most_per_sm);
+    /// Places up to `wanted` blocks that end at `end`, breadth first, on all multiprocessors or on those only where blocks
+    /// have ended. Returns how many were placed, and how many there was room for.
+    pub fn place(
+        &mut self,
+        slot: u8,
+        kernel: &Kernel,
+        wanted: u64,
+        end: Ticks,
+        anywhere: bool,
+    ) -> (u64, u64) {
         if wanted == 0 {
-            return 0;
+            return (0, 1);
         }
-        let mut rooms = std::mem::take(&mut self.rooms);
-        rooms.clear();
         let mut total = 0;
-        for class in &self.classes {
-            let room = Self::room(class, slot, need, most);
-            total += u64::from(class.count) * u64::from(room);
-            rooms.push(room);
+        // Classes with room, and the last of them.
+        let (mut several, mut only) = (0, 0);
+        for (i, class) in self.classes[..self.live].iter_mut().enumerate() {
+            class.room = 0;
+            if (anywhere || class.freed) && class.free.holds(&kernel.need) {
+                class.room = class.room_for(slot, kernel);
+                total += u64::from(class.count) * u64::from(class.room);
+                if class.room > 0 {
+                    several += 1;
+                    only = i;
+                }
+            }
+            class.freed = false;
+        }
+        if total == 0 {
+            return (0, 0);
         }
         let placed = wanted.min(clustered(total, kernel.cluster, self.gpcs));
         if placed == 0 {
-            self.rooms = rooms;
-            return 0;
+            return (0, total);
         }
         if placed == total {
-            for (class, &n) in self.classes.iter_mut().zip(&rooms) {
-                add(class, slot, need, n, end);
+            // No class becomes more by this.
+            for class in self.classes[..self.live].iter_mut().filter(|c| c.room > 0) {
+                self.blurred |= class.add(slot, &kernel.need, class.room, end);
             }
-        } else {
-            self.place_breadth_first(slot, need, &rooms, placed, end);
+            return (placed, total);
         }
-        self.rooms = rooms;
-        placed
+        if several == 1 {
+            self.place_on_one(only, slot, &kernel.need, placed as u32, end);
+        } else {
+            self.place_breadth_first(slot, &kernel.need, placed, end);
+        }
+        if self.live > MANY_CLASSES {
+            self.merge();
+        }
+        (placed, total)
+    }
+
+    /// Fewer blocks than there is room for, and that on one class.
+    fn place_on_one(&mut self, i: usize, slot: u8, need: &Resources, wanted: u32, end: Ticks) {
+        let count = self.classes[i].count;
+        let level = if wanted < count { 0 } else { wanted / count };
+        let rest = wanted - level * count;
+        if rest > 0 {
+            let other = self.split(i, rest);
+            self.blurred |= self.classes[other].add(slot, need, 1 + level, end);
+        }
+        if level > 0 {
+            self.blurred |= self.classes[i].add(slot, need, level, end);
+        }
     }
 
     /// Fewer blocks than there is room for: level by level, and the last level on a part of a class.
-    fn place_breadth_first(&mut self, slot: u8, need: &Resources, rooms: &[u32], wanted: u64, end: Ticks) {
+    fn place_breadth_first(&mut self, slot: u8, need: &Resources, wanted: u64, end: Ticks) {
+        let known = self.live;
+        let classes = &self.classes[..known];
         let filled = |level: u32| -> u64 {
-            let each = |(c, &r): (&Class, &u32)| u64::from(c.count) * u64::from(r.min(level));
-            self.classes.iter().zip(rooms).map(each).sum()
+            classes.iter().map(|c| u64::from(c.count) * u64::from(c.room.min(level))).sum()
         };
         let mut level = 0;
         while filled(level + 1) <= wanted {
             level += 1;
         }
         let mut rest = (wanted - filled(level)) as u32;
-        // The emptiest multiprocessors take the rest. Among equals any order would do; this one depends on their state
-        // alone, so that it is the same for any way of keeping them.
-        let mut order = std::mem::take(&mut self.order);
-        order.clear();
-        if rest > 0 {
-            order.extend((0..rooms.len()).filter(|&i| rooms[i] > level));
-            order.sort_unstable_by(|&i, &j| {
-                let (a, b) = (&self.classes[i], &self.classes[j]);
-                rooms[j]
-                    .cmp(&rooms[i])
-                    .then_with(|| b.free.cmp(&a.free))
-                    .then_with(|| a.groups.cmp(&b.groups))
+        while rest > 0 {
+            // The emptiest multiprocessors take the rest. Among equals any order would do; this one depends on their
+            // state alone, so that it is the same for any way of keeping them.
+            let candidates = self.classes[..known].iter().enumerate().filter(|(_, c)| c.room > level);
+            let first = candidates.min_by(|(_, a), (_, b)| {
+                (b.room, b.free).cmp(&(a.room, a.free)).then_with(|| a.groups.cmp(&b.groups))
             });
-        }
-        for &i in &order {
+            let i = first.expect("room for another round").0;
             let class = &mut self.classes[i];
+            // Of what it has room for, the level is left.
+            class.room = level;
             if class.count <= rest {
                 rest -= class.count;
-                add(class, slot, need, 1, end);
-                continue;
+                self.blurred |= class.add(slot, need, 1, end);
+            } else {
+                let other = self.split(i, rest);
+                self.blurred |= self.classes[other].add(slot, need, 1 + level, end);
+                rest = 0;
             }
-            if rest > 0 {
-                let mut other = class.clone();
-                other.count = rest;
-                class.count -= rest;
-                add(&mut other, slot, need, 1 + level, end);
-                self.classes.push(other);
-            }
-            break;
         }
         if level > 0 {
-            // A class that was split off has its share already; it stands behind those that `rooms` knows.
-            for (class, &room) in self.classes.iter_mut().zip(rooms) {
-                add(class, slot, need, room.min(level), end);
+            // A class that was split off has its share already.
+            for class in self.classes[..known].iter_mut().filter(|c| c.room > 0) {
+                self.blurred |= class.add(slot, need, class.room.min(level), end);
             }
-        }
-        self.order = order;
-        if self.classes.len() > MANY_CLASSES {
-            self.merge();
         }
     }
 
-    /// Joins classes in the same state and, while there are many, those that differ least in phase. Classes become more
-    /// only by a partial placement, so this is called there and not at every event.
+    /// Takes `count` multiprocessors out of class `i` as a class of their own; returns where that is.
+    fn split(&mut self, i: usize, count: u32) -> usize {
+        self.classes[i].count -= count;
+        if self.live == self.classes.len() {
+            self.classes.push(self.classes[i].clone());
+        } else {
+            let (before, rest) = self.classes.split_at_mut(self.live);
+            rest[0].become_like(&before[i]);
+        }
+        self.classes[self.live].count = count;
+        self.live += 1;
+        self.live - 1
+    }
+
+    /// Class `j` is no more; the last one takes its place.
+    fn remove(&mut self, j: usize) {
+        self.live -= 1;
+        if j < self.live {
+            let (before, rest) = self.classes.split_at_mut(self.live);
+            before[j].become_like(&rest[0]);
+        }
+    }
+
+    /// Joins classes that are in the same state by now, if there are more than a few.
+    pub fn join_equal(&mut self) {
+        if self.live <= FEW_CLASSES {
+            return;
+        }
+        let mut j = self.live;
+        while j > 1 {
+            j -= 1;
+            let (before, rest) = self.classes.split_at_mut(j);
+            let class = &rest[0];
+            let equal = |c: &&mut Class| {
+                c.first == class.first && c.free == class.free && c.groups[..] == class.groups[..]
+            };
+            if let Some(equal) = before.iter_mut().find(equal) {
+                equal.count += class.count;
+                equal.freed |= class.freed;
+                self.remove(j);
+            }
+        }
+    }
+
+    /// Joins classes in nearly the same state and, while there are many, those that differ least in phase. Classes become
+    /// more only by a partial placement, so this is called there and not at every event.
     fn merge(&mut self) {
         let mut i = 0;
-        while i < self.classes.len() {
+        while i < self.live {
             let mut j = i + 1;
-            while j < self.classes.len() {
+            while j < self.live {
                 if distance(&self.classes[i], &self.classes[j]).is_some_and(|d| d <= NEAR) {
                     self.join(i, j);
                 } else {
@@ -179,14 +285,14 @@ impl Sms {
             }
             i += 1;
         }
-        while self.classes.len() > MANY_CLASSES && self.merge_nearest_phase() {}
+        while self.live > MANY_CLASSES && self.merge_nearest_phase() {}
     }
 
     /// Joins the two classes of equal composition whose blocks end closest to each other.
     fn merge_nearest_phase(&mut self) -> bool {
         let mut best: Option<(Ticks, usize, usize)> = None;
-        for i in 0..self.classes.len() {
-            for j in i + 1..self.classes.len() {
+        for i in 0..self.live {
+            for j in i + 1..self.live {
                 let (a, b) = (&self.classes[i], &self.classes[j]);
                 let Some(distance) = distance(a, b) else { continue };
                 // What joining moves: a few multiprocessors by much are as good as many by little (Ward's criterion).
@@ -203,54 +309,132 @@ impl Sms {
 
     /// Joins class `j` to class `i` at the mean of their phases.
     fn join(&mut self, i: usize, j: usize) {
-        let other = self.classes.swap_remove(j);
-        let class = &mut self.classes[i];
+        let (before, rest) = self.classes.split_at_mut(j);
+        let (class, other) = (&mut before[i], &rest[0]);
         let (m, n) = (u64::from(class.count), u64::from(other.count));
         for (a, b) in class.groups.iter_mut().zip(&other.groups) {
-            let (low, high) = (a.end.min(b.end), a.end.max(b.end));
-            let weight = if a.end < b.end { n } else { m };
-            a.end = low + (high - low) * weight / (m + n);
+            a.end = mean(a.end, m, b.end, n);
         }
         class.count += other.count;
+        class.regroup();
+        self.blurred = true;
+        self.remove(j);
+    }
+}
+
+impl Class {
+    /// Blocks of a kernel that fit now, where there is room for one.
+    fn room_for(&self, slot: u8, kernel: &Kernel) -> u32 {
+        let left = kernel.most_per_sm.saturating_sub(self.blocks_of(slot));
+        // As many as the kernel may have there fit more often than not: no division.
+        if self.free.holds(&kernel.need.times(left)) { left } else { self.free.fit(&kernel.need).min(left) }
+    }
+
+    /// A slot's blocks on each multiprocessor.
+    pub fn blocks_of(&self, slot: u8) -> u32 {
+        let mut blocks = 0;
+        for group in &self.groups {
+            if group.slot > slot {
+                break;
+            }
+            blocks += if group.slot == slot { u32::from(group.per_sm) } else { 0 };
+        }
+        blocks
+    }
+
+    /// A group ends at another time, which is later.
+    pub fn put_off(&mut self, mut group: usize, end: Ticks) {
+        self.groups[group].end = end;
+        let after = |groups: &[Group], i: usize| {
+            groups.get(i + 1).is_some_and(|next| next.slot == groups[i].slot && next.end < groups[i].end)
+        };
+        while after(&self.groups, group) {
+            self.groups.swap(group, group + 1);
+            group += 1;
+        }
+    }
+
+    /// Takes the blocks of a group off.
+    pub fn end(&mut self, group: usize) {
+        self.free = self.free.with(&self.groups[group].taken);
+        if group + 1 == self.groups.len() {
+            self.groups.pop();
+        } else {
+            self.groups.remove(group);
+        }
+        self.freed = true;
+    }
+
+    /// The groups have changed.
+    pub fn regroup(&mut self) {
+        self.first = match &self.groups[..] {
+            [] => Ticks::MAX,
+            [one] => one.end,
+            [one, two] => one.end.min(two.end),
+            [one, rest @ ..] => rest.iter().fold(one.end, |first, g| first.min(g.end)),
+        };
+        self.found_for = 0;
+    }
+
+    fn become_like(&mut self, other: &Class) {
+        let Class { count, room, free, first, room_at, found_for, freed, .. } = *other;
+        self.groups.clear();
+        self.groups.extend(other.groups.iter().copied());
+        (self.count, self.room, self.free) = (count, room, free);
+        (self.first, self.room_at, self.found_for, self.freed) = (first, room_at, found_for, freed);
+    }
+
+    /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
+    fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
+        self.found_for = 0;
+        let (per_sm, taken) = (n as u16, need.times(n));
+        self.free = self.free.without(&taken);
+        let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
+        if let Some(group) = at.map(|i| &mut self.groups[i])
+            && (group.slot, group.end) == (slot, end)
+        {
+            group.per_sm += per_sm;
+            group.taken = group.taken.with(&taken);
+            return false;
+        }
+        let blurred = self.groups.len() >= MANY_GROUPS && self.join_nearest_groups();
+        if blurred {
+            at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
+            self.regroup();
+        }
+        match at {
+            Some(at) => self.groups.insert(at, Group { slot, per_sm, end, taken }),
+            None => self.groups.push(Group { slot, per_sm, end, taken }),
+        }
+        self.first = self.first.min(end);
+        blurred
+    }
+
+    /// Makes one of the two groups of one kernel that end closest to each other, if a kernel has two.
+    fn join_nearest_groups(&mut self) -> bool {
+        let groups = &self.groups;
+        let pairs = (1..groups.len()).filter(|&i| groups[i].slot == groups[i - 1].slot);
+        let Some(i) = pairs.min_by_key(|&i| groups[i].end - groups[i - 1].end) else { return false };
+        let (a, b) = (groups[i - 1], groups[i]);
+        let end = mean(a.end, u64::from(a.per_sm), b.end, u64::from(b.per_sm));
+        let taken = a.taken.with(&b.taken);
+        self.groups[i - 1] = Group { slot: a.slot, per_sm: a.per_sm + b.per_sm, end, taken };
+        self.groups.remove(i);
+        true
     }
 }
 
 /// Distance in phase of two classes with the same blocks; `None` if their blocks differ.
 fn distance(a: &Class, b: &Class) -> Option<Ticks> {
     let alike = |(x, y): (&Group, &Group)| x.slot == y.slot && x.per_sm == y.per_sm;
-    if a.groups.len() != b.groups.len() || !a.groups.iter().zip(&b.groups).all(alike) {
+    if a.free != b.free || a.groups.len() != b.groups.len() || !a.groups.iter().zip(&b.groups).all(alike) {
         return None;
     }
     Some(a.groups.iter().zip(&b.groups).map(|(x, y)| x.end.abs_diff(y.end)).sum())
 }
 
-fn add(class: &mut Class, slot: u8, need: &Resources, n: u32, end: Ticks) {
-    if n == 0 {
-        return;
-    }
-    class.free.take(need, n);
-    let per_sm = n as u16;
-    if let Some(group) = class.groups.iter_mut().find(|g| g.slot == slot && g.end == end) {
-        group.per_sm += per_sm;
-        return;
-    }
-    if class.groups.is_full() {
-        join_nearest_groups(class);
-    }
-    // Kept in order of slot and end, so that equal states compare equal.
-    let at = class.groups.iter().position(|g| (g.slot, g.end) > (slot, end));
-    class.groups.insert(at.unwrap_or(class.groups.len()), Group { slot, per_sm, end });
-}
-
-/// Makes room for another group: the two of one kernel that end closest to each other become one.
-fn join_nearest_groups(class: &mut Class) {
-    let groups = &class.groups;
-    let pairs = (1..groups.len()).filter(|&i| groups[i].slot == groups[i - 1].slot);
-    let nearest = pairs.min_by_key(|&i| groups[i].end - groups[i - 1].end);
-    let i = nearest.expect("more groups than clients, in order of the clients");
-    let (a, b) = (groups[i - 1], groups[i]);
-    let (m, n) = (u64::from(a.per_sm), u64::from(b.per_sm));
-    class.groups[i - 1].end = a.end + (b.end - a.end) * n / (m + n);
-    class.groups[i - 1].per_sm += b.per_sm;
-    class.groups.remove(i);
+/// The mean of two times that weigh `m` and `n`.
+fn mean(a: Ticks, m: u64, b: Ticks, n: u64) -> Ticks {
+    let (low, high, weight) = if a < b { (a, b, n) } else { (b, a, m) };
+    low + (high - low) * weight / (m + n)
 }

@@ -131,12 +131,13 @@ fn every_system_makes_progress_on_both_sides() {
 #[test]
 fn a_full_house_runs_and_one_more_is_refused() {
     let p = request(50, 100, 10_000);
-    let jobs: Vec<Program> =
-        (0..4).map(|k| training(30, 3 * 132 + 7 * k, 40_000 + 9_000 * k as u32)).collect();
+    let jobs: Vec<Program> = (0..crate::domain::SLOTS as u64)
+        .map(|k| training(30, 3 * 132 + 7 * k, 40_000 + 9_000 * (k % 4) as u32))
+        .collect();
     let arrivals = every(3 * MS, 100 * MS);
     let best: Vec<&Program> = jobs.iter().collect();
     for system in ["mps", "mps-priority"] {
-        let outcome = run(system, Some((&p, &arrivals)), &best[..3], 100 * MS);
+        let outcome = run(system, Some((&p, &arrivals)), &best[..best.len() - 1], 100 * MS);
         assert!(outcome.best_effort.iter().all(|b| b.iterations > 0), "{system}");
     }
     let machine = h200();
@@ -151,7 +152,7 @@ fn a_full_house_runs_and_one_more_is_refused() {
         seed: 1,
     };
     let error = crate::simulate(&scenario).unwrap_err().to_string();
-    assert!(error.contains("at most 4 jobs"), "{error}");
+    assert!(error.contains("at most 16 jobs"), "{error}");
 }
 
 fn arbitrary_launch() -> impl Strategy<Value = Launch> {

@@ -142,19 +142,21 @@ impl<'a> World<'a> {
             );
             self.now = next;
             if self.device.next() == next {
-                self.device.advance(next, &mut self.done);
+                let limit = if next > span { outside } else { outside.min(span) };
+                self.now = self.device.advance(next, limit, &mut self.done);
                 self.react();
             }
+            let now = self.now;
             for slot in 0..self.clients.len() {
-                if self.clients[slot].wake() <= next {
+                if self.clients[slot].wake() <= now {
                     self.wake(slot);
                 }
             }
-            while let Some(i) = self.timers.iter().position(|t| t.0 <= next) {
+            while let Some(i) = self.timers.iter().position(|t| t.0 <= now) {
                 let (_, timer) = self.timers.swap_remove(i);
                 self.timer(timer);
             }
-            self.device.settle(next);
+            self.device.settle(now);
             self.run_ahead();
         }
         let end_ns = self.now.max(if self.clients.len() > self.high { span } else { 0 });
@@ -184,6 +186,9 @@ impl<'a> World<'a> {
 
     /// A job that nobody disturbs runs to the next event of anybody else in one go.
     fn run_ahead(&mut self) {
+        if self.device.is_contended() {
+            return;
+        }
         let mut others = self.timers.iter().map(|t| t.0).min().unwrap_or(Ns::MAX).min(self.scenario.span_ns);
         let mut candidate = None;
         for (slot, client) in self.clients.iter().enumerate() {
