@@ -49,7 +49,12 @@ def run(workload: str, phases: str, out: Path, deadline: float, extra: list[str]
 
 
 def run_stage(
-    workloads: list[str], phases: str, args: argparse.Namespace, deadline: float, limits, workers: int
+    workloads: list[str],
+    phases: str,
+    args: argparse.Namespace,
+    deadline: float,
+    limits,
+    workers: int,
 ) -> list[dict]:
     def one(workload: str) -> dict:
         extra = ["--stack", args.stack, *limits(deadline - time.monotonic())]

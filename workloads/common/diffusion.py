@@ -156,7 +156,7 @@ class Unet(nn.Module):
 
 
 class ImageDecoder(nn.Module):
-    """The decoder of the autoencoder: latents (1, 4, side, side) to pixels (1, 3, 8 side, 8 side)."""
+    """The autoencoder's decoder: latents (1, 4, side, side) to pixels (1, 3, 8 side, 8 side)."""
 
     def __init__(self, widths: tuple[int, ...] = (512, 512, 256, 128)):
         super().__init__()

@@ -1,4 +1,4 @@
-"""GPT-Neo 2.7B, FP16, batch 1: 5 prompt tokens, greedy decoding to 128 tokens, launch by launch."""
+"""GPT-Neo 2.7B, FP16, batch 1: 5 prompt tokens, greedily to 128 tokens, launch by launch."""
 
 import sys
 from pathlib import Path

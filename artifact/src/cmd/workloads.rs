@@ -7,7 +7,7 @@ use duct::cmd;
 use std::fmt::Write as _;
 use std::path::Path;
 use workloads::against::{Compared, compare};
-use workloads::{definition, profile};
+use workloads::{ProfileSet, definition, profile};
 
 /// Reads all definitions and profiles, and compares with upstream's configuration files if asked to.
 ///
@@ -17,7 +17,9 @@ pub fn check(flags: &flags::WorkloadsCheck) -> Result<u8> {
     let root = Root::find()?;
     let all = definition::load_all(&root.workloads())?;
     for id in all.keys() {
-        profile::load(&root.workloads(), "h200", id)?;
+        for set in [ProfileSet::Stock, ProfileSet::Artifact] {
+            profile::load_set(&root.workloads(), "h200", set, id)?;
+        }
     }
     let mut text = format!("{} workloads: definitions and h200 profiles are right\n", all.len());
     let Some(against) = &flags.against else {
