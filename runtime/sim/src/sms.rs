@@ -50,6 +50,8 @@ pub struct Class {
     pub found_for: u32,
     /// Blocks have ended since the waiting kernel last found no room here.
     pub freed: bool,
+    /// No other class has the same blocks: it was looked for since they last changed.
+    unlike: bool,
     /// In order of slot and end, so that equal states compare equal.
     pub groups: ArrayVec<Group, GROUPS>,
 }
@@ -88,6 +90,7 @@ impl Sms {
             room_at: Ticks::MAX,
             found_for: 0,
             freed: true,
+            unlike: false,
             groups: ArrayVec::new(),
         };
         Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false }
@@ -286,6 +289,9 @@ impl Sms {
             i += 1;
         }
         while self.live > MANY_CLASSES && self.merge_nearest_phase() {}
+        // The last look found no two that are alike, or there are few.
+        let unlike = self.live > MANY_CLASSES;
+        self.classes_mut().iter_mut().for_each(|c| c.unlike = unlike);
     }
 
     /// Joins the two classes of equal composition whose blocks end closest to each other.
@@ -373,20 +379,21 @@ impl Class {
             [one, two] => one.end.min(two.end),
             [one, rest @ ..] => rest.iter().fold(one.end, |first, g| first.min(g.end)),
         };
-        self.found_for = 0;
+        (self.found_for, self.unlike) = (0, false);
     }
 
     fn become_like(&mut self, other: &Class) {
-        let Class { count, room, free, first, room_at, found_for, freed, .. } = *other;
+        let Class { count, room, free, first, room_at, found_for, freed, unlike, .. } = *other;
         self.groups.clear();
         self.groups.extend(other.groups.iter().copied());
         (self.count, self.room, self.free) = (count, room, free);
-        (self.first, self.room_at, self.found_for, self.freed) = (first, room_at, found_for, freed);
+        (self.first, self.room_at, self.found_for) = (first, room_at, found_for);
+        (self.freed, self.unlike) = (freed, unlike);
     }
 
     /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
     fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
-        self.found_for = 0;
+        (self.found_for, self.unlike) = (0, false);
         let (per_sm, taken) = (n as u16, need.times(n));
         self.free = self.free.without(&taken);
         let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
@@ -427,7 +434,11 @@ impl Class {
 /// Distance in phase of two classes with the same blocks; `None` if their blocks differ.
 fn distance(a: &Class, b: &Class) -> Option<Ticks> {
     let alike = |(x, y): (&Group, &Group)| x.slot == y.slot && x.per_sm == y.per_sm;
-    if a.free != b.free || a.groups.len() != b.groups.len() || !a.groups.iter().zip(&b.groups).all(alike) {
+    if (a.unlike && b.unlike)
+        || a.free != b.free
+        || a.groups.len() != b.groups.len()
+        || !a.groups.iter().zip(&b.groups).all(alike)
+    {
         return None;
     }
     Some(a.groups.iter().zip(&b.groups).map(|(x, y)| x.end.abs_diff(y.end)).sum())
