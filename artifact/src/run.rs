@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
             machine: &self.library.machine,
             system: &system,
             high,
-            best_effort: training.into_iter().collect(),
+            best_effort: training.into_iter().map(Into::into).collect(),
             span_ns,
             seed: cell.seed,
         };

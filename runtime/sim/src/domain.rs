@@ -21,7 +21,7 @@ const RATE_SHIFT: u32 = 10;
 
 /// Clients of one domain at most: each may have blocks of its own phase on a multiprocessor, and room for them costs time
 /// at every event.
-pub const SLOTS: usize = 4;
+pub const SLOTS: usize = 10;
 
 const BYTES_PER_MS_AT_1_TB_S: u64 = 1_000_000_000;
 

@@ -1,5 +1,7 @@
 //! The whole model: differential, metamorphic and conservation tests.
 
+mod servers;
+
 use crate::device::Device;
 use crate::exact::Exact;
 use crate::occupancy::Resources;
@@ -132,11 +134,11 @@ fn every_system_makes_progress_on_both_sides() {
 fn a_full_house_runs_and_one_more_is_refused() {
     let p = request(50, 100, 10_000);
     let jobs: Vec<Program> =
-        (0..4).map(|k| training(30, 3 * 132 + 7 * k, 40_000 + 9_000 * k as u32)).collect();
+        (0..10).map(|k| training(30, 3 * 132 + 7 * k, 40_000 + 9_000 * k as u32)).collect();
     let arrivals = every(3 * MS, 100 * MS);
     let best: Vec<&Program> = jobs.iter().collect();
     for system in ["mps", "mps-priority"] {
-        let outcome = run(system, Some((&p, &arrivals)), &best[..3], 100 * MS);
+        let outcome = run(system, Some((&p, &arrivals)), &best[..9], 100 * MS);
         assert!(outcome.best_effort.iter().all(|b| b.iterations > 0), "{system}");
     }
     let machine = h200();
@@ -146,12 +148,12 @@ fn a_full_house_runs_and_one_more_is_refused() {
         machine: &machine,
         system: &system,
         high: Some((&p, traffic)),
-        best_effort: best,
+        best_effort: best.into_iter().map(Into::into).collect(),
         span_ns: MS,
         seed: 1,
     };
     let error = crate::simulate(&scenario).unwrap_err().to_string();
-    assert!(error.contains("at most 4 jobs"), "{error}");
+    assert!(error.contains("at most 10 jobs"), "{error}");
 }
 
 fn arbitrary_launch() -> impl Strategy<Value = Launch> {
@@ -195,7 +197,7 @@ fn one_request(high: &Program, best: &Program, system: &System, arrival: Ns) -> 
         machine: &machine,
         system,
         high: Some((high, Traffic::Paced(&arrivals))),
-        best_effort: vec![best],
+        best_effort: vec![best.into()],
         span_ns: arrival + 1,
         seed: 3,
     };

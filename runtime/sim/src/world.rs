@@ -23,7 +23,8 @@ pub struct World<'a> {
     high: usize,
     /// Its blocks are placed before those of others.
     high_first: bool,
-    server: Option<Server<'a>>,
+    /// By slot; `None` for training.
+    servers: Vec<Option<Server<'a>>>,
     control: Control,
     forms: Forms,
     timers: Vec<(Ns, Timer)>,
@@ -38,7 +39,8 @@ pub struct World<'a> {
     stopping: Vec<bool>,
     /// The device sees the stop flag of a slot.
     flagged: Vec<bool>,
-    iterations: Vec<u64>,
+    /// Ends of the finished iterations of training, by slot.
+    iterations: Vec<Vec<Ns>>,
     orders: Vec<Order>,
     done: Vec<Done>,
 }
@@ -64,19 +66,22 @@ impl<'a> World<'a> {
         let control =
             Control::new(scenario.system, scenario.best_effort.len(), rate, ns(&rules.word_delay_ns));
         let mut clients = Vec::with_capacity(slots);
-        let mut server = None;
+        let mut servers = Vec::with_capacity(slots);
         if let Some((program, traffic)) = &scenario.high {
             let prepared = Prepared::new(program, machine, scenario.seed)?;
-            let new = Server::new(traffic.clone(), scenario.span_ns);
-            let mut client = Client::new(prepared, latencies, None, seed(scenario.seed, 0), 0);
-            client.phase = new.first().map_or(Phase::Finished, Phase::Host);
-            clients.push(client);
-            server = Some(new);
+            clients.push(Client::new(prepared, latencies, None, seed(scenario.seed, 0), 0));
+            servers.push(Some(Server::new(traffic.clone(), scenario.span_ns)));
         }
-        for (k, program) in scenario.best_effort.iter().enumerate() {
-            let prepared = Prepared::new(program, machine, scenario.seed ^ (k as u64 + 1))?;
+        for (k, job) in scenario.best_effort.iter().enumerate() {
+            let prepared = Prepared::new(job.program, machine, scenario.seed ^ (k as u64 + 1))?;
             let hook = control.hooks().then(|| Hook::new(control.blocks_host()));
             clients.push(Client::new(prepared, latencies, hook, seed(scenario.seed, k + 1), 0));
+            servers.push(job.traffic.clone().map(|traffic| Server::new(traffic, scenario.span_ns)));
+        }
+        for (client, server) in clients.iter_mut().zip(&servers) {
+            if let Some(server) = server {
+                client.phase = server.first().map_or(Phase::Finished, Phase::Host);
+            }
         }
         Ok(World {
             scenario,
@@ -85,7 +90,7 @@ impl<'a> World<'a> {
             clients,
             high,
             high_first,
-            server,
+            servers,
             timers: control.first_timer().into_iter().collect(),
             control,
             now: 0,
@@ -96,7 +101,7 @@ impl<'a> World<'a> {
             rest: vec![None; slots],
             stopping: vec![false; slots],
             flagged: vec![false; slots],
-            iterations: vec![0; slots],
+            iterations: vec![Vec::new(); slots],
             orders: Vec::new(),
             done: Vec::new(),
         })
@@ -124,7 +129,7 @@ impl<'a> World<'a> {
             if next > span && progress.is_none() {
                 progress = Some(self.progress(span));
             }
-            let serving = self.server.as_ref().is_some_and(Server::serving);
+            let serving = self.servers[..self.high].iter().flatten().any(Server::serving);
             if next == Ns::MAX || (next > span && !serving) {
                 break;
             }
@@ -154,21 +159,29 @@ impl<'a> World<'a> {
         }
         let end_ns = self.now.max(if self.clients.len() > self.high { span } else { 0 });
         let progress = progress.unwrap_or_else(|| self.progress(end_ns));
+        let counters = *self.device.counters_mut();
+        let served = |server: Option<Server>| server.map(Server::into_requests).unwrap_or_default();
+        let mut servers = self.servers.into_iter().map(served);
         Ok(Outcome {
-            requests: self.server.map(Server::into_requests).unwrap_or_default(),
+            requests: servers.by_ref().take(self.high).next().unwrap_or_default(),
             best_effort: progress,
+            best_effort_requests: servers.collect(),
+            iteration_ends: self.iterations.split_off(self.high),
             end_ns,
-            counters: *self.device.counters_mut(),
+            counters,
         })
     }
 
     fn progress(&self, elapsed_ns: Ns) -> Vec<Progress> {
         let best_effort = self.clients.iter().enumerate().skip(self.high);
         best_effort
-            .map(|(slot, c)| Progress {
-                iterations: self.iterations[slot],
-                partial: c.partial(elapsed_ns),
-                elapsed_ns,
+            .map(|(slot, c)| match &self.servers[slot] {
+                Some(server) => Progress { iterations: server.served(elapsed_ns), partial: 0.0, elapsed_ns },
+                None => Progress {
+                    iterations: self.iterations[slot].len() as u64,
+                    partial: c.partial(elapsed_ns),
+                    elapsed_ns,
+                },
             })
             .collect()
     }
@@ -236,11 +249,12 @@ impl<'a> World<'a> {
 
     fn begin_segment(&mut self, slot: usize) {
         let now = self.now;
-        if self.clients[slot].fresh && self.clients[slot].finished_one {
-            self.iterations[slot] += 1;
-        }
-        if slot < self.high && self.clients[slot].fresh {
-            self.server.as_mut().expect("slot 0 serves").begin(now);
+        if self.clients[slot].fresh {
+            match &mut self.servers[slot] {
+                Some(server) => server.begin(now),
+                None if self.clients[slot].finished_one => self.iterations[slot].push(now),
+                None => {}
+            }
         }
         self.clients[slot].begin_segment(now);
         if slot < self.high
@@ -374,9 +388,9 @@ impl<'a> World<'a> {
         let next = self.clients[slot].segment_done(now);
         self.clients[slot].phase = match next {
             Next::Segment(at) => Phase::Host(at),
-            Next::Iteration(at) => match &mut self.server {
-                Some(server) if slot < self.high => server.end(at).map_or(Phase::Finished, Phase::Host),
-                _ => Phase::Host(at),
+            Next::Iteration(at) => match &mut self.servers[slot] {
+                Some(server) => server.end(at).map_or(Phase::Finished, Phase::Host),
+                None => Phase::Host(at),
             },
         };
         self.obey();
