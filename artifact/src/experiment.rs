@@ -1,5 +1,9 @@
 //! `artifact/experiments/<id>.toml`: what is run, why, and what is claimed.
 
+mod kinds;
+
+pub use kinds::{Classes, Crowd, Form, Intervals};
+
 use crate::cell::{Load, Source, Span};
 use crate::claims::Claim;
 use crate::root::Root;
@@ -15,6 +19,8 @@ pub const FEWEST_REQUESTS: u64 = 100;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire {
+    #[serde(default, rename = "kind")]
+    _kind: kinds::Name,
     id: String,
     title: String,
     reason: String,
@@ -75,6 +81,8 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// Whether this is the short form of `--quick`.
     pub quick: bool,
+    /// What its cells are.
+    pub form: Form,
 }
 
 impl Experiment {
@@ -117,10 +125,16 @@ impl Experiment {
 
     fn read(path: &Path, quick: bool, workloads: &BTreeSet<String>) -> Result<Experiment> {
         let text = bounded::text(path, bounded::DEFINITION).context("cannot read it")?;
-        let wire: Wire = toml::from_str(&text)?;
+        let experiment = parse(&text, quick)?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        ensure!(wire.id == stem, "id `{}` is not the file's name `{stem}`", wire.id);
-        let experiment = Experiment::check(wire, quick)?;
+        ensure!(experiment.id == stem, "id `{}` is not the file's name `{stem}`", experiment.id);
+        for (name, text) in [
+            ("title", &experiment.title),
+            ("reason", &experiment.reason),
+            ("upstream_counterpart", &experiment.upstream_counterpart),
+        ] {
+            ensure!(!text.trim().is_empty(), "{name} is empty; say it in a sentence");
+        }
         for (field, ids) in [("inference", &experiment.inference), ("training", &experiment.training)] {
             if let Some(unknown) = ids.iter().find(|id| !workloads.contains(*id)) {
                 let known: Vec<_> = workloads.iter().map(String::as_str).collect();
@@ -136,13 +150,6 @@ impl Experiment {
         } else {
             (wire.inference, wire.training, wire.span)
         };
-        for (name, text) in [
-            ("title", &wire.title),
-            ("reason", &wire.reason),
-            ("upstream_counterpart", &wire.upstream_counterpart),
-        ] {
-            ensure!(!text.trim().is_empty(), "{name} is empty; say it in a sentence");
-        }
         filled_without_repeats("systems", &wire.systems)?;
         filled_without_repeats("inference", &inference)?;
         filled_without_repeats("training", &training)?;
@@ -189,7 +196,23 @@ impl Experiment {
             span: Span { min_seconds: span.min_seconds, min_requests: span.min_requests },
             claims: wire.claim,
             quick,
+            form: Form::Pairs,
         })
+    }
+}
+
+/// Only what says how to read the rest.
+#[derive(Deserialize)]
+struct Tag {
+    #[serde(default)]
+    kind: kinds::Name,
+}
+
+/// Reads the text of a file of any kind.
+fn parse(text: &str, quick: bool) -> Result<Experiment> {
+    match toml::from_str::<Tag>(text)?.kind {
+        kinds::Name::Pairs => Experiment::check(toml::from_str(text)?, quick),
+        kind => kinds::read(kind, text, quick),
     }
 }
 

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 const SUMS: &str = "SHA256SUMS";
 
 /// Columns that say which cell a row is.
-const IDENTITY: [&str; 6] = ["kind", "system", "inference", "training", "load", "seed"];
+const IDENTITY: [&str; 8] =
+    ["kind", "system", "inference", "training", "load", "seed", "clients", "arrivals"];
 
 /// What a comparison says.
 #[derive(Debug, PartialEq)]
