@@ -130,6 +130,14 @@ impl Store {
         read(&self.cells.join(inputs.key()), inputs)
     }
 
+    /// What is stored under a key.
+    ///
+    /// # Errors
+    /// As [`read_any`].
+    pub fn read_key(&self, key: &str) -> Result<Stored> {
+        Ok(read_any(&self.cells.join(key))?.1)
+    }
+
     /// Stores a result; replaces what was there.
     ///
     /// # Errors
