@@ -4,6 +4,8 @@
 //! counted here from the experiment's file alone, without the crates that run it; a test of the crate `artifact` compares
 //! the two.
 
+mod kinds;
+
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,11 +57,18 @@ pub struct Cost {
     pub dollars: BTreeMap<String, f64>,
 }
 
-/// The part of an experiment that the cost depends on; what is wrong with the rest is its reader's to say.
+/// What every kind of experiment says.
 #[derive(Deserialize)]
-struct Experiment {
+struct Head {
+    #[serde(default)]
+    kind: kinds::Kind,
     default: bool,
     expected_minutes: f64,
+}
+
+/// The part of an experiment of pairs that the cost depends on; what is wrong with the rest is its reader's to say.
+#[derive(Deserialize)]
+struct Experiment {
     systems: Vec<String>,
     #[serde(default)]
     alone: Vec<String>,
@@ -118,8 +127,8 @@ pub fn all(root: &Path, prices: &Prices) -> Result<Vec<Cost>> {
     Ok(costs)
 }
 
-fn one(root: &Path, path: &Path, prices: &Prices) -> Result<Cost> {
-    let e: Experiment = toml::from_str(&bounded::text(path, bounded::DEFINITION)?)?;
+/// Cells of an experiment of pairs, and their seconds together.
+fn pairs(root: &Path, e: &Experiment) -> (f64, f64) {
     // Beside the pairs, a server has a cell alone without sharing, and one under each of these.
     let alone = 1.0 + e.alone.len() as f64;
     let shared = e.systems.iter().filter(|system| *system != "no-sharing").count() as f64;
@@ -134,24 +143,41 @@ fn one(root: &Path, path: &Path, prices: &Prices) -> Result<Cost> {
     for server in &e.inference {
         // Without a recording, the span without its requests: at least so long.
         let mean_s = mean_seconds(root, server).unwrap_or(0.0);
-        let requests = if mean_s > 0.0 { (least / mean_s).floor() } else { 0.0 };
         let fewest = e.span.min_requests as f64;
-        // A closed loop needs no more than 10,000 requests.
-        add(seeds, requests.clamp(fewest, fewest.max(10_000.0)) * mean_s);
+        add(seeds, closed_loop_seconds(mean_s, least, fewest));
         for load in &e.loads {
-            // A fiftieth more than asked for, as the plan has it.
-            let span = least.max((fewest + (fewest / 50.0).ceil()) * mean_s / load);
-            add(seeds * (alone + trainings * shared), span);
+            add(seeds * (alone + trainings * shared), paced_seconds(mean_s, least, fewest, *load));
         }
     }
+    (cells, seconds)
+}
+
+/// Of a server that answers one request after the other: it needs no more than 10,000.
+fn closed_loop_seconds(mean_s: f64, least_s: f64, fewest: f64) -> f64 {
+    let requests = if mean_s > 0.0 { (least_s / mean_s).floor() } else { 0.0 };
+    requests.clamp(fewest, fewest.max(10_000.0)) * mean_s
+}
+
+/// Of a cell with planned arrivals: a fiftieth more than asked for, as the plan has it.
+fn paced_seconds(mean_s: f64, least_s: f64, fewest: f64, load: f64) -> f64 {
+    least_s.max((fewest + (fewest / 50.0).ceil()) * mean_s / load)
+}
+
+fn one(root: &Path, path: &Path, prices: &Prices) -> Result<Cost> {
+    let text = bounded::text(path, bounded::DEFINITION)?;
+    let head: Head = toml::from_str(&text)?;
+    let (cells, seconds) = match head.kind {
+        kinds::Kind::Pairs => pairs(root, &toml::from_str::<Experiment>(&text)?),
+        kind => kinds::count(root, kind, &text)?,
+    };
     let gpu_hours = (seconds + cells * prices.estimate.setup_seconds_per_cell) / 3600.0;
     let dollars =
         prices.price.iter().map(|price| (price.name.clone(), cents(gpu_hours * price.dollars_per_hour)));
     Ok(Cost {
         experiment: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        default: e.default,
+        default: head.default,
         cells: cells as u64,
-        simulator_minutes: e.expected_minutes,
+        simulator_minutes: head.expected_minutes,
         gpu_span_hours: hundredths(seconds / 3600.0),
         gpu_hours: hundredths(gpu_hours),
         dollars: dollars.collect(),
