@@ -66,11 +66,24 @@ pub struct Text {
 }
 
 /// One thing to draw; coordinates in px from the upper left corner. Only what both formats draw alike and
-/// smoothly: plotters' bitmap circles and slanted lines have steps, so marks are letters.
+/// smoothly.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    Rect { x: i32, y: i32, w: i32, h: i32, fill: Rgb },
+    Rect {
+        x: i32,
+        y: i32,
+        w: i32,
+        h: i32,
+        fill: Rgb,
+    },
     Text(Text),
+    /// A straight line with round ends. One without length is a disc.
+    Line {
+        from: (i32, i32),
+        to: (i32, i32),
+        width: i32,
+        color: Rgb,
+    },
 }
 
 /// A picture: its size in px and its shapes, in drawing order.
@@ -99,6 +112,15 @@ impl Picture {
         }
     }
 
+    pub fn line(&mut self, from: (i32, i32), to: (i32, i32), width: i32, color: Rgb) {
+        self.shapes.push(Shape::Line { from, to, width, color });
+    }
+
+    /// A filled circle; `diameter` in px.
+    pub fn disc(&mut self, at: (i32, i32), diameter: i32, color: Rgb) {
+        self.line(at, at, diameter, color);
+    }
+
     pub fn text(&mut self, text: Text) {
         self.shapes.push(Shape::Text(text));
     }
@@ -112,7 +134,7 @@ impl Picture {
         let mut pixels = vec![255u8; (w * h * 3) as usize];
         {
             let mut backend = BitMapBackend::with_buffer(&mut pixels, (w, h));
-            self.draw(&mut backend, 0.5)?;
+            self.draw(&mut backend, 0.5, smooth_line)?;
         }
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, w, h);
@@ -145,7 +167,7 @@ impl Picture {
             backend.draw_rect((0, 0), (self.width, self.height), &filled(Rgb(255, 255, 255)), true)?;
             // 0.76 em is the `dy` that plotters writes for a text hung by its top; it sets the em to size /
             // 1.24.
-            self.draw(&mut backend, 0.76 / 1.24)?;
+            self.draw(&mut backend, 0.76 / 1.24, vector_line)?;
             backend.present()?;
         }
         let mm = |px: i32| format!("{:.2}mm", f64::from(px) * 25.4 / f64::from(DPI));
@@ -157,8 +179,8 @@ impl Picture {
     }
 
     /// Draws every shape. `ascent` is where the backend puts the baseline of a text hung by its top, as a
-    /// share of the font size; knowing it, both backends get the same baseline.
-    fn draw<B: DrawingBackend>(&self, backend: &mut B, ascent: f64) -> Result<()>
+    /// share of the font size; knowing it, both backends get the same baseline. `line` draws lines.
+    fn draw<B: DrawingBackend>(&self, backend: &mut B, ascent: f64, line: DrawLine<B>) -> Result<()>
     where
         B::ErrorType: 'static,
     {
@@ -166,6 +188,10 @@ impl Picture {
             match shape {
                 Shape::Rect { x, y, w, h, fill } => {
                     backend.draw_rect((*x, *y), (x + w, y + h), &filled(*fill), true)
+                }
+                Shape::Line { from, to, width, color } => {
+                    line(backend, *from, *to, *width, *color).context("drawing failed")?;
+                    continue;
                 }
                 Shape::Text(text) => {
                     let up = (f64::from(font_size(text.em)) * ascent).round() as i32;
@@ -177,6 +203,55 @@ impl Picture {
         }
         Ok(())
     }
+}
+
+/// How a backend draws a line from one point to another, of a width and colour.
+type DrawLine<B> = fn(&mut B, (i32, i32), (i32, i32), i32, Rgb) -> Result<()>;
+
+/// A line of pixels whose opacity is the share of them that it covers; plotters' own lines have steps.
+fn smooth_line(
+    backend: &mut BitMapBackend,
+    from: (i32, i32),
+    to: (i32, i32),
+    width: i32,
+    color: Rgb,
+) -> Result<()> {
+    let reach = width / 2 + 1;
+    let (x0, x1) = (from.0.min(to.0) - reach, from.0.max(to.0) + reach);
+    let (y0, y1) = (from.1.min(to.1) - reach, from.1.max(to.1) + reach);
+    let (dx, dy) = (f64::from(to.0 - from.0), f64::from(to.1 - from.1));
+    let length_squared = dx * dx + dy * dy;
+    for y in y0..=y1 {
+        for x in x0..=x1 {
+            let (px, py) = (f64::from(x - from.0), f64::from(y - from.1));
+            // The nearest point of the line, as a share of its length.
+            let t = if length_squared > 0.0 { (px * dx + py * dy) / length_squared } else { 0.0 };
+            let t = t.clamp(0.0, 1.0);
+            let (ox, oy) = (px - t * dx, py - t * dy);
+            let cover = f64::from(width) / 2.0 + 0.5 - (ox * ox + oy * oy).sqrt();
+            if cover > 0.0 {
+                let color = color.plotters().mix(cover.min(1.0)).to_backend_color();
+                backend.draw_pixel((x, y), color).map_err(|e| anyhow!("{e}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A line of the SVG.
+fn vector_line(
+    backend: &mut SVGBackend,
+    from: (i32, i32),
+    to: (i32, i32),
+    width: i32,
+    color: Rgb,
+) -> Result<()> {
+    let drawn = if from == to {
+        backend.draw_circle(from, width as u32 / 2, &filled(color), true)
+    } else {
+        backend.draw_line(from, to, &color.plotters().stroke_width(width as u32))
+    };
+    drawn.map_err(|e| anyhow!("{e}"))
 }
 
 /// Width of a line of text, px.

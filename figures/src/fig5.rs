@@ -5,17 +5,13 @@
 use anyhow::Result;
 
 use crate::axis::Scale;
-use crate::canvas::{Anchor, PAGE_WIDTH, Picture, Text, text_width};
+use crate::canvas::{Anchor, Picture, Text, text_width};
 use crate::csv::Csv;
 use crate::grid::{Cell, Grid, Panel};
-use crate::page::{self, MARGIN, Swatch};
+use crate::layout::Layout;
+use crate::page::{self, Swatch};
 use crate::plot::{Columns, Marks, Plot, group_names, head, text};
 use crate::style::{BEST_EFFORT_TINT, BODY, GREY, INK, inference_label, number, short_job};
-
-const LATENCY_HEIGHT: i32 = 500;
-const THROUGHPUT_HEIGHT: i32 = 400;
-/// Room for tick labels and axis titles left of a plot.
-const AXIS_ROOM: i32 = 150;
 
 /// Lays the figure out.
 ///
@@ -29,36 +25,43 @@ pub fn picture(grid: &Grid) -> Result<Picture> {
     let y = page::legend(&mut picture, y, &legend(grid))?;
 
     let log = grid.panels.iter().filter_map(latency_range).any(|(min, max)| Scale::wants_log(min, max));
+    let layout = Layout::new(grid.panels.len(), 2);
+    let heights = if layout.rows() == 1 { (500, 400) } else { (320, 240) };
     let top = grid.cells().filter_map(|c| c.system_throughput.map(|t| t.max)).fold(1.0, f64::max);
-    let throughput = Scale::linear(top, head(THROUGHPUT_HEIGHT));
-    let slot = (PAGE_WIDTH - MARGIN) / grid.panels.len().max(1) as i32;
-    let mut below = y;
-    for (i, panel) in grid.panels.iter().enumerate() {
-        let x = slot * i as i32 + AXIS_ROOM;
-        let columns = Columns::new(x, slot - AXIS_ROOM, panel.groups.len(), grid.systems.len());
-        heading(&mut picture, &columns, y + 58, panel)?;
-        let (min, max) = latency_range(panel).unwrap_or((1.0, 1.0));
-        let scale = if log {
-            Scale::log(min, max, head(LATENCY_HEIGHT))
-        } else {
-            Scale::linear(max, head(LATENCY_HEIGHT))
-        };
-        let upper = Plot { columns, y: y + 82, h: LATENCY_HEIGHT, scale };
-        let lower = Plot { columns, y: upper.y + upper.h + 36, h: THROUGHPUT_HEIGHT, scale: throughput };
-        let ticks = upper.tick_width()?.max(lower.tick_width()?);
-        upper.frame(&mut picture, if log { "p99 latency (ms, log)" } else { "p99 latency (ms)" }, ticks);
-        lower.frame(&mut picture, "throughput (alone = 1)", ticks);
-        latency(&mut picture, &upper, grid, panel)?;
-        stacked(&mut picture, &lower, grid, panel)?;
-        let names: Vec<&str> = panel.groups.iter().map(|g| short_job(&g.training)).collect();
-        let foot = lower.y + lower.h + 8;
-        let used = group_names(&mut picture, &columns, foot, &names)?;
-        below = below.max(foot + used);
+    let throughput = Scale::linear(top, head(heights.1));
+    let mut y = y;
+    for row in 0..layout.rows() {
+        let mut below = y;
+        for (i, x, w) in layout.row(row) {
+            let panel = &grid.panels[i];
+            let columns = Columns::new(x, w, panel.groups.len(), grid.systems.len());
+            heading(&mut picture, &columns, y + 58, panel)?;
+            let (min, max) = latency_range(panel).unwrap_or((1.0, 1.0));
+            let scale =
+                if log { Scale::log(min, max, head(heights.0)) } else { Scale::linear(max, head(heights.0)) };
+            let upper = Plot { columns, y: y + 82, h: heights.0, scale };
+            let lower = Plot { columns, y: upper.y + upper.h + 36, h: heights.1, scale: throughput };
+            let ticks = upper.tick_width()?.max(lower.tick_width()?);
+            upper.frame(&mut picture, if log { "p99 latency (ms, log)" } else { "p99 latency (ms)" }, ticks);
+            lower.frame(
+                &mut picture,
+                if layout.rows() == 1 { "throughput (alone = 1)" } else { "throughput" },
+                ticks,
+            );
+            latency(&mut picture, &upper, grid, panel)?;
+            stacked(&mut picture, &lower, grid, panel)?;
+            let names: Vec<&str> = panel.groups.iter().map(|g| short_job(&g.training)).collect();
+            let foot = lower.y + lower.h + 8;
+            let used = group_names(&mut picture, &columns, foot, &names)?;
+            below = below.max(foot + used);
+        }
+        y = below;
     }
-    for i in 0..grid.panels.len() as i32 {
-        let middle = slot * i + AXIS_ROOM + (slot - AXIS_ROOM) / 2;
-        picture.text(text("best-effort training job", middle, below + BODY + 8, BODY, Anchor::Middle));
+    for (_, x, w) in layout.row(layout.rows() - 1) {
+        let middle = x + w / 2;
+        picture.text(text("best-effort training job", middle, y + BODY + 8, BODY, Anchor::Middle));
     }
+    let below = y;
     page::footnotes(&mut picture, below + BODY + 12, &page::grid_notes(grid, true))?;
     Ok(picture)
 }
@@ -83,7 +86,7 @@ pub fn latency_range(panel: &Panel) -> Option<(f64, f64)> {
 
 /// Name of the inference job and its baseline, above a column of plots.
 pub fn heading(picture: &mut Picture, columns: &Columns, y: i32, panel: &Panel) -> Result<()> {
-    let name = inference_label(&panel.inference);
+    let name = inference_label(&panel.inference) + if panel.few() { " †" } else { "" };
     picture.text(Text { bold: true, ..text(name, columns.x, y, BODY + 3, Anchor::Start) });
     if let Some(baseline) = panel.baseline_p99_ms {
         let label = format!("baseline {} ms", number(baseline, 3));
@@ -95,13 +98,15 @@ pub fn heading(picture: &mut Picture, columns: &Columns, y: i32, panel: &Panel) 
     Ok(())
 }
 
-fn marks(cell: &Cell) -> Marks {
-    Marks { overloaded: cell.overloaded, missing: cell.has_gap() }
+/// The marks of a cell of this panel.
+pub fn marks(panel: &Panel, cell: &Cell) -> Marks {
+    Marks { overloaded: cell.overloaded, missing: cell.has_gap(), few: cell.few() && !panel.few() }
 }
 
 fn latency(picture: &mut Picture, plot: &Plot, grid: &Grid, panel: &Panel) -> Result<()> {
     let each = || {
-        panel.groups.iter().enumerate().flat_map(|(g, group)| {
+        let there = panel.groups.iter().enumerate().filter(|(_, group)| group.left_out().is_none());
+        there.flat_map(|(g, group)| {
             group.cells.iter().enumerate().filter_map(move |(s, cell)| Some((g, s, cell.as_ref()?)))
         })
     };
@@ -115,8 +120,13 @@ fn latency(picture: &mut Picture, plot: &Plot, grid: &Grid, panel: &Panel) -> Re
     if let Some(baseline) = panel.baseline_p99_ms {
         plot.level(picture, baseline);
     }
+    for (g, group) in panel.groups.iter().enumerate() {
+        if let Some(reason) = group.left_out() {
+            plot.left_out(picture, g, reason);
+        }
+    }
     for (g, s, cell) in each() {
-        plot.marks(picture, (g, s), cell.p99_ms.map(|p| p.max), marks(cell), 3)?;
+        plot.marks(picture, (g, s), cell.p99_ms.map(|p| p.max), marks(panel, cell), 3)?;
     }
     plot.axes(picture);
     Ok(())
@@ -124,6 +134,10 @@ fn latency(picture: &mut Picture, plot: &Plot, grid: &Grid, panel: &Panel) -> Re
 
 fn stacked(picture: &mut Picture, plot: &Plot, grid: &Grid, panel: &Panel) -> Result<()> {
     for (g, group) in panel.groups.iter().enumerate() {
+        if let Some(reason) = group.left_out() {
+            plot.left_out(picture, g, reason);
+            continue;
+        }
         for (s, cell) in group.cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
             let color = grid.systems[s].color;
@@ -136,7 +150,13 @@ fn stacked(picture: &mut Picture, plot: &Plot, grid: &Grid, panel: &Panel) -> Re
                 plot.whisker(picture, g, s, &total);
             }
             let top = cell.system_throughput.map(|t| t.max);
-            plot.marks(picture, (g, s), top, Marks { overloaded: false, ..marks(cell) }, 2)?;
+            plot.marks(
+                picture,
+                (g, s),
+                top,
+                Marks { overloaded: false, few: false, ..marks(panel, cell) },
+                2,
+            )?;
         }
     }
     plot.axes(picture);
@@ -146,8 +166,8 @@ fn stacked(picture: &mut Picture, plot: &Plot, grid: &Grid, panel: &Panel) -> Re
 /// Exactly the numbers drawn, one row per cell.
 pub fn csv(grid: &Grid) -> String {
     let mut csv = Csv::new(
-        "backend machine load inference training system rows_ok rows_failed rows_skipped overloaded \
-         requests_min requests_max baseline_p99_ms p99_ms p99_min_ms p99_max_ms hp_norm be_norm \
+        "backend machine load inference training system rows_ok rows_failed rows_skipped left_out overloaded \
+         requests_min requests_max p99_few baseline_p99_ms p99_ms p99_min_ms p99_max_ms hp_norm be_norm \
          system_throughput system_throughput_min system_throughput_max",
     );
     for panel in &grid.panels {
@@ -159,8 +179,10 @@ pub fn csv(grid: &Grid) -> String {
                     .real(Some(grid.facts.load));
                 csv.text(&panel.inference).text(&group.training).text(system.id);
                 csv.count(Some(c.ok as u64)).count(Some(c.failed as u64)).count(Some(c.skipped as u64));
+                csv.text(c.left_out.as_deref().unwrap_or_default());
                 csv.text(if c.overloaded { "true" } else { "false" });
                 csv.count(c.requests.map(|r| r.0)).count(c.requests.map(|r| r.1));
+                csv.text(c.requests.map_or("", |_| if c.few() { "true" } else { "false" }));
                 csv.real(panel.baseline_p99_ms);
                 csv.real(c.p99_ms.map(|s| s.value))
                     .real(c.p99_ms.map(|s| s.min))

@@ -3,15 +3,16 @@
 use anyhow::Result;
 
 use crate::axis::Scale;
-use crate::canvas::{Anchor, PAGE_WIDTH, Picture};
-use crate::fig5::{heading, latency_range};
+use crate::canvas::{Anchor, Picture};
+use crate::fig5::{heading, latency_range, marks};
 use crate::grid::{Grid, Panel};
-use crate::page::{self, MARGIN, Swatch};
+use crate::layout::Layout;
+use crate::page::{self, Swatch};
 use crate::plot::{Columns, Marks, Plot, group_names, head, text};
 use crate::style::{BODY, short_job, style_of};
 
-const HEIGHT: i32 = 540;
-const AXIS_ROOM: i32 = 150;
+/// Height of a plot, px.
+pub const HEIGHT: i32 = 540;
 
 /// Lays the figure out. The axis is logarithmic, as upstream's.
 ///
@@ -28,38 +29,55 @@ pub fn picture(grid: &Grid) -> Result<Picture> {
         entries.push((Swatch::Box(system.color), label.to_owned()));
     }
     let y = page::legend(&mut picture, y, &entries)?;
-    let slot = (PAGE_WIDTH - MARGIN) / grid.panels.len().max(1) as i32;
-    let mut below = y;
-    for (i, panel) in grid.panels.iter().enumerate() {
-        let x = slot * i as i32 + AXIS_ROOM;
-        // One bar more than systems: the baseline.
-        let columns = Columns::new(x, slot - AXIS_ROOM, panel.groups.len(), grid.systems.len() + 1);
-        heading(&mut picture, &columns, y + 58, panel)?;
-        let (min, max) = latency_range(panel).unwrap_or((1.0, 10.0));
-        let plot = Plot { columns, y: y + 82, h: HEIGHT, scale: Scale::log(min, max, head(HEIGHT)) };
-        bars(&mut picture, &plot, grid, panel)?;
-        let names: Vec<&str> = panel.groups.iter().map(|g| short_job(&g.training)).collect();
-        let foot = plot.y + plot.h + 8;
-        let used = group_names(&mut picture, &columns, foot, &names)?;
-        below = below.max(foot + used);
-    }
-    for i in 0..grid.panels.len() as i32 {
-        let middle = slot * i + AXIS_ROOM + (slot - AXIS_ROOM) / 2;
-        picture.text(text("best-effort training job", middle, below + BODY + 8, BODY, Anchor::Middle));
-    }
+    let below = panels(&mut picture, y, grid, |(min, max)| Scale::log(min, max, head(HEIGHT)))?;
     let mut notes = page::grid_notes(grid, false);
     notes.push(PANEL_B.to_owned());
-    page::footnotes(&mut picture, below + BODY + 12, &notes)?;
+    page::footnotes(&mut picture, below, &notes)?;
     Ok(picture)
 }
 
 /// What is said wherever the figure is drawn or named.
 pub const PANEL_B: &str = "Panel b is not part of this version's data.";
 
+/// One panel per server: for each training a bar alone and one under each system. Returns the y below them.
+///
+/// # Errors
+/// Text cannot be measured.
+pub fn panels(
+    picture: &mut Picture,
+    y: i32,
+    grid: &Grid,
+    scale: impl Fn((f64, f64)) -> Scale,
+) -> Result<i32> {
+    let layout = Layout::new(grid.panels.len(), 2);
+    let mut y = y;
+    for row in 0..layout.rows() {
+        let mut below = y;
+        for (i, x, w) in layout.row(row) {
+            let panel = &grid.panels[i];
+            // One bar more than systems: the baseline.
+            let columns = Columns::new(x, w, panel.groups.len(), grid.systems.len() + 1);
+            heading(picture, &columns, y + 58, panel)?;
+            let scale = scale(latency_range(panel).unwrap_or((1.0, 10.0)));
+            let plot = Plot { columns, y: y + 82, h: HEIGHT, scale };
+            bars(picture, &plot, grid, panel)?;
+            let names: Vec<&str> = panel.groups.iter().map(|g| short_job(&g.training)).collect();
+            let foot = plot.y + plot.h + 8;
+            below = below.max(foot + group_names(picture, &columns, foot, &names)?);
+        }
+        y = below;
+    }
+    for (_, x, w) in layout.row(layout.rows() - 1) {
+        picture.text(text("best-effort training job", x + w / 2, y + BODY + 8, BODY, Anchor::Middle));
+    }
+    Ok(y + BODY + 12)
+}
+
 fn bars(picture: &mut Picture, plot: &Plot, grid: &Grid, panel: &Panel) -> Result<()> {
-    plot.frame(picture, "p99 latency (ms, log)", plot.tick_width()?);
+    let log = matches!(plot.scale, Scale::Log { .. });
+    plot.frame(picture, if log { "p99 latency (ms, log)" } else { "p99 latency (ms)" }, plot.tick_width()?);
     let baseline_color = style_of("no-sharing")?.color;
-    let plain = Marks { overloaded: false, missing: panel.baseline_p99_ms.is_none() };
+    let plain = Marks { overloaded: false, missing: panel.baseline_p99_ms.is_none(), few: false };
     for (g, group) in panel.groups.iter().enumerate() {
         if let Some(baseline) = panel.baseline_p99_ms {
             plot.bar(picture, g, 0, baseline, baseline_color);
@@ -76,10 +94,13 @@ fn bars(picture: &mut Picture, plot: &Plot, grid: &Grid, panel: &Panel) -> Resul
     }
     for (g, group) in panel.groups.iter().enumerate() {
         plot.marks(picture, (g, 0), panel.baseline_p99_ms, plain, 3)?;
+        if let Some(reason) = group.left_out() {
+            plot.left_out(picture, g, reason);
+            continue;
+        }
         for (s, cell) in group.cells.iter().enumerate() {
             if let Some(cell) = cell {
-                let marks = Marks { overloaded: cell.overloaded, missing: cell.has_gap() };
-                plot.marks(picture, (g, s + 1), cell.p99_ms.map(|p| p.max), marks, 3)?;
+                plot.marks(picture, (g, s + 1), cell.p99_ms.map(|p| p.max), marks(panel, cell), 3)?;
             }
         }
     }

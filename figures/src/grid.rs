@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use crate::pairs::few;
 use crate::records::{Backend, Kind, Record, Records, Status};
 use crate::stats;
 use crate::style::{self, SystemStyle};
@@ -42,6 +43,8 @@ pub struct Cell {
     pub skipped: usize,
     /// Requests behind the p99: fewest and most of any seed.
     pub requests: Option<(u64, u64)>,
+    /// Why the planner left the whole cell out, in a few words.
+    pub left_out: Option<String>,
 }
 
 impl Cell {
@@ -56,6 +59,11 @@ impl Cell {
     /// Whether some row of the cell gave no number; such a cell is marked.
     pub fn has_gap(&self) -> bool {
         self.failed + self.skipped > 0 || !self.has_numbers()
+    }
+
+    /// Whether the p99 of some seed has fewer requests behind it than a p99 needs.
+    pub fn few(&self) -> bool {
+        self.requests.is_some_and(|(fewest, _)| few(Some(fewest)))
     }
 
     fn of(rows: &[&Record]) -> Cell {
@@ -73,8 +81,16 @@ impl Cell {
             failed: count(Status::Failed),
             skipped: count(Status::Skipped),
             requests: requests.iter().min().copied().zip(requests.iter().max().copied()),
+            left_out: left_out(rows),
         }
     }
+}
+
+/// The reason of a cell whose rows were all skipped: what stands before the colon, as `does not fit`.
+fn left_out(rows: &[&Record]) -> Option<String> {
+    let all = rows.iter().all(|r| r.status == Status::Skipped);
+    let reason = rows.first().filter(|_| all)?.error.as_deref().unwrap_or("skipped");
+    Some(reason.split(':').next().unwrap_or(reason).to_owned())
 }
 
 /// One training job of a panel; `cells` has one entry per system of the grid, `None` where the plan has no
@@ -85,6 +101,15 @@ pub struct Group {
     pub cells: Vec<Option<Cell>>,
 }
 
+impl Group {
+    /// Why the whole pair was left out, whatever the system.
+    pub fn left_out(&self) -> Option<&str> {
+        let mut cells = self.cells.iter().flatten();
+        let reason = cells.next()?.left_out.as_deref()?;
+        cells.all(|c| c.left_out.is_some()).then_some(reason)
+    }
+}
+
 /// One inference job.
 #[derive(Clone, Debug)]
 pub struct Panel {
@@ -92,6 +117,14 @@ pub struct Panel {
     /// p99 of the closed-loop run alone, ms; the median over seeds.
     pub baseline_p99_ms: Option<f64>,
     pub groups: Vec<Group>,
+}
+
+impl Panel {
+    /// Whether every p99 of the panel has too few requests behind it. The panel's name is marked then, not each bar.
+    pub fn few(&self) -> bool {
+        let mut cells = self.groups.iter().flat_map(|g| &g.cells).flatten().filter(|c| c.requests.is_some());
+        cells.clone().count() > 0 && cells.all(Cell::few)
+    }
 }
 
 /// What one figure shows.

@@ -8,10 +8,12 @@
 pub mod axis;
 pub mod canvas;
 pub mod csv;
+pub mod fig4;
 pub mod fig5;
 pub mod fig7a;
 pub mod grid;
 pub mod inputs;
+pub mod layout;
 pub mod markdown;
 pub mod output;
 pub mod overheads;

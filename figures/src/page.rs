@@ -1,9 +1,11 @@
 //! What surrounds the plots of a figure: title, banner, legend and footnotes.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 
 use crate::canvas::{Anchor, PAGE_WIDTH, Picture, Rgb, Text, text_width};
-use crate::grid::{Facts, Grid};
+use crate::grid::{Cell, Facts, Grid};
 use crate::plot::text;
 use crate::records::Backend;
 use crate::style::{BANNER_GPU, BANNER_SIM, BODY, GREY, INK, SMALL, TITLE};
@@ -120,18 +122,19 @@ pub fn footnotes(picture: &mut Picture, y: i32, notes: &[String]) -> Result<()> 
 /// Notes that every grid needs: marks, repeats and variants. `throughput`: whether the figure shows it.
 pub fn grid_notes(grid: &Grid, throughput: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let few = grid.requests().is_some_and(|r| r.0 < 1000);
     let mut rule =
         "p99: service time by upstream's rule (second half of the run, at most the last 5,000 requests)."
             .to_owned();
-    if few {
-        rule.push_str(" Below 1,000 requests a p99 is close to the maximum.");
-    }
     if grid.facts.seeds.len() > 1 {
         let mean = if throughput { " (throughput: mean)" } else { "" };
         rule.push_str(&format!(" Bars: median of the seeds{mean}; whiskers: minimum to maximum."));
     }
     notes.push(rule);
+    if grid.cells().any(Cell::few) {
+        notes.push(
+            "†: fewer than 1,000 requests behind the p99, which is then close to the maximum.".to_owned(),
+        );
+    }
     if grid.cells().any(|c| c.overloaded) {
         notes.push(
             "o: overloaded (requests arrive faster than they are served): service time leaves the growing queue out."
@@ -139,7 +142,19 @@ pub fn grid_notes(grid: &Grid, throughput: bool) -> Vec<String> {
         );
     }
     let sum = |f: fn(&crate::grid::Cell) -> usize| grid.cells().map(f).sum::<usize>();
-    let (failed, skipped) = (sum(|c| c.failed), sum(|c| c.skipped));
+    let reasons: BTreeSet<&str> =
+        grid.panels.iter().flat_map(|p| &p.groups).filter_map(|g| g.left_out()).collect();
+    for reason in reasons {
+        notes.push(format!("{reason}: the pair was left out, for what the table of all pairs says."));
+    }
+    let of_groups = |f: fn(&crate::grid::Group) -> usize| {
+        grid.panels.iter().flat_map(|p| &p.groups).map(f).sum::<usize>()
+    };
+    let whole = of_groups(|g| match g.left_out() {
+        Some(_) => g.cells.iter().flatten().map(|c| c.skipped).sum(),
+        None => 0,
+    });
+    let (failed, skipped) = (sum(|c| c.failed), sum(|c| c.skipped) - whole);
     let empty = sum(|c| c.ok).saturating_sub(sum(|c| if c.has_numbers() { c.ok } else { 0 }));
     let parts: Vec<String> =
         [(failed, "failed"), (skipped, "skipped by the planner"), (empty, "without a number")]

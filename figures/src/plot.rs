@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::axis::Scale;
 use crate::canvas::{Anchor, Picture, Rgb, Text, text_width};
 use crate::grid::Spread;
-use crate::style::{BAND, BODY, INK, RULE, SMALL, number};
+use crate::style::{BAND, BODY, GREY, INK, RULE, SMALL, number};
 
 /// Room above the largest value for the marks and the number of its bar, px.
 const HEAD: i32 = 62;
@@ -170,10 +170,20 @@ impl Plot {
             picture.text(text("o", middle, y, em, Anchor::Middle));
             y -= em * 6 / 10;
         }
+        if marks.few {
+            picture.text(text(FEW, middle, y, em, Anchor::Middle));
+            y -= em * 8 / 10;
+        }
         if marks.missing {
             picture.text(text("x", middle, y, em, Anchor::Middle));
         }
         Ok(())
+    }
+
+    /// The place of a pair that was left out: the reason instead of bars.
+    pub fn left_out(&self, picture: &mut Picture, group: usize, reason: &str) {
+        let at = (self.columns.middle(group) + SMALL * 36 / 100, self.y + self.h - 12);
+        picture.text(Text { vertical: true, color: GREY, ..text(reason, at.0, at.1, SMALL, Anchor::Start) });
     }
 }
 
@@ -183,7 +193,12 @@ pub struct Marks {
     pub overloaded: bool,
     /// Some row of the cell has no number.
     pub missing: bool,
+    /// Fewer requests behind the p99 than it needs.
+    pub few: bool,
 }
+
+/// The mark of a p99 with too few requests behind it.
+pub const FEW: &str = "†";
 
 /// Names of the training jobs under their groups, broken at a hyphen where they are too wide. Returns the
 /// height used, px.

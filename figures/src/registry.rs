@@ -5,7 +5,7 @@ use anyhow::{Result, anyhow};
 use crate::fig7a;
 use crate::grid::Grid;
 use crate::inputs::Inputs;
-use crate::{fig5, overheads, pairs};
+use crate::{fig4, fig5, overheads, pairs};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,20 @@ impl Entry {
 
 /// All figures and tables.
 pub static ENTRIES: &[Entry] = &[
+    Entry {
+        id: "fig4",
+        title: "Motivation: tail latency under time-slicing and MPS",
+        experiments: &["fig4"],
+        records: &[],
+        aliases: &["motivation"],
+        upstream: "motivation bars",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let grid = Grid::of(inputs.first()?)?;
+            figure(entry, &fig4::picture(&grid)?, fig5::csv(&grid))
+        },
+    },
     Entry {
         id: "fig5",
         title: "End-to-end p99 latency and system throughput",

@@ -40,7 +40,7 @@ fn texts(picture: &Picture) -> Vec<&Text> {
         .iter()
         .filter_map(|s| match s {
             Shape::Text(t) => Some(t),
-            Shape::Rect { .. } => None,
+            Shape::Rect { .. } | Shape::Line { .. } => None,
         })
         .collect()
 }
@@ -73,7 +73,7 @@ fn labels_stay_on_the_page_and_do_not_overlap() {
             for other in &texts[i + 1..] {
                 let (l2, t2, r2, b2) = area(other);
                 // Marks of neighbouring bars may touch.
-                if a.content.len() > 1 || other.content.len() > 1 {
+                if a.content.chars().count() > 1 || other.content.chars().count() > 1 {
                     let apart = r <= l2 || r2 <= l || b <= t2 || b2 <= t;
                     assert!(apart, "{name}: `{}` overlaps `{}`", a.content, other.content);
                 }
