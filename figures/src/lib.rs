@@ -23,6 +23,7 @@ pub mod plot;
 pub mod published;
 pub mod records;
 pub mod registry;
+pub mod sheet;
 pub mod stats;
 pub mod style;
 
