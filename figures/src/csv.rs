@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::grid::{Cell, Spread};
 use crate::records::Backend;
 
 /// A CSV text under construction. Fields are added in order; [`Csv::end`] closes a row.
@@ -37,6 +38,21 @@ impl Csv {
     pub fn count(&mut self, value: Option<u64>) -> &mut Csv {
         self.fields.push(value.map(|v| v.to_string()).unwrap_or_default());
         self
+    }
+
+    /// What a cell is made of: rows by status, overload, requests behind the p99 and whether they are too few.
+    pub fn cell(&mut self, cell: &Cell) -> &mut Csv {
+        for n in [cell.ok, cell.failed, cell.skipped] {
+            self.count(Some(n as u64));
+        }
+        self.text(if cell.overloaded { "true" } else { "false" });
+        self.count(cell.requests.map(|r| r.0)).count(cell.requests.map(|r| r.1));
+        self.text(cell.requests.map_or("", |_| if cell.few() { "true" } else { "false" }))
+    }
+
+    /// A value with its extremes.
+    pub fn spread(&mut self, spread: Option<Spread>) -> &mut Csv {
+        self.real(spread.map(|s| s.value)).real(spread.map(|s| s.min)).real(spread.map(|s| s.max))
     }
 
     /// Ends the row. A row of the wrong length is a defect of the caller and is caught in tests.

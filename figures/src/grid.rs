@@ -187,6 +187,33 @@ impl Facts {
     }
 }
 
+impl Facts {
+    /// What is common to several pictures in one; the load is that of the first.
+    ///
+    /// # Errors
+    /// No facts: a table without pairs.
+    pub fn over<'a>(all: impl Iterator<Item = &'a Facts>, records: &Records) -> Result<Facts> {
+        let merged = all.cloned().reduce(|mut merged, facts| {
+            for trace in facts.traces {
+                if !merged.traces.contains(&trace) {
+                    merged.traces.push(trace);
+                }
+            }
+            merged.seeds.extend(facts.seeds);
+            merged.seeds.sort_unstable();
+            merged.seeds.dedup();
+            merged.incomplete |= facts.incomplete;
+            merged
+        });
+        match merged {
+            Some(facts) => Ok(facts),
+            None => {
+                bail!("{}: no rows of kind `pair`; next: run the experiment again", records.path.display())
+            }
+        }
+    }
+}
+
 fn mixed(path: &Path, line: usize, column: &str, first: &str, other: &str) -> anyhow::Error {
     anyhow::anyhow!(
         "{}, line {line}, column `{column}`: value `{other}` next to `{first}`: one picture shows one of them; next: \

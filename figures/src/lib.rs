@@ -7,10 +7,14 @@
 
 pub mod axis;
 pub mod canvas;
+pub mod chart;
 pub mod csv;
+pub mod fig10;
 pub mod fig4;
 pub mod fig5;
+pub mod fig6b;
 pub mod fig7a;
+pub mod fig9;
 pub mod grid;
 pub mod inputs;
 pub mod layout;
@@ -26,5 +30,6 @@ pub mod registry;
 pub mod sheet;
 pub mod stats;
 pub mod style;
+pub mod sweep;
 
 pub use output::{Check, check, draw};

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 
 use crate::canvas::{Anchor, PAGE_WIDTH, Picture, Rgb, Text, text_width};
+use crate::chart::{self, Form};
 use crate::grid::{Cell, Facts, Grid};
 use crate::plot::text;
 use crate::records::Backend;
-use crate::style::{BANNER_GPU, BANNER_SIM, BODY, GREY, INK, SMALL, TITLE};
+use crate::style::{BANNER_GPU, BANNER_SIM, BODY, GREY, INK, SMALL, SystemStyle, TITLE};
 
 /// Space left and right of everything, px.
 pub const MARGIN: i32 = 24;
@@ -22,10 +23,21 @@ pub enum Swatch {
         edge: Rgb,
     },
     Dashes,
+    /// A point on a line.
+    Point(Rgb, Form),
+    /// A point by itself.
+    Dot(Rgb, Form),
+    /// A letter.
+    Mark(&'static str, Rgb),
 }
 
 /// What the banner says: where the numbers come from. The first word of a simulated one is SIMULATED.
 pub fn banner_text(facts: &Facts, requests: Option<(u64, u64)>) -> String {
+    banner(facts, &format!("load {}", facts.load), requests)
+}
+
+/// As [`banner_text`] for a picture of several loads, which `loads` names.
+pub fn banner(facts: &Facts, loads: &str, requests: Option<(u64, u64)>) -> String {
     let origin = match facts.backend {
         Backend::Sim => format!("SIMULATED ({} model)", facts.machine),
         Backend::Gpu => format!("Measured on {}", facts.machine),
@@ -41,7 +53,7 @@ pub fn banner_text(facts: &Facts, requests: Option<(u64, u64)>) -> String {
         n => format!("{n} seeds"),
     };
     let incomplete = if facts.incomplete { " · INCOMPLETE RUN" } else { "" };
-    format!("{origin}{incomplete} · load {} · arrivals: {traces} · {seeds}{behind}", facts.load)
+    format!("{origin}{incomplete} · {loads} · arrivals: {traces} · {seeds}{behind}")
 }
 
 fn count(n: u64) -> String {
@@ -95,6 +107,19 @@ pub fn legend(picture: &mut Picture, y: i32, entries: &[(Swatch, String)]) -> Re
                 picture.rect(x, top + 2, box_w, BODY - 4, *edge);
                 picture.rect(x + 2, top + 4, box_w - 4, BODY - 8, *fill);
             }
+            Swatch::Point(color, form) => {
+                let middle = (x + box_w / 2, top + BODY / 2);
+                picture.line((x, middle.1), (x + box_w, middle.1), 4, *color);
+                chart::point(picture, middle, *color, *form, false);
+            }
+            Swatch::Dot(color, form) => {
+                chart::point(picture, (x + box_w / 2, top + BODY / 2), *color, *form, false);
+            }
+            Swatch::Mark(mark, color) => {
+                let at = (x + box_w / 2, top + BODY - 5);
+                let letter = text(*mark, at.0, at.1, BODY, Anchor::Middle);
+                picture.text(Text { bold: true, color: *color, ..letter });
+            }
             Swatch::Dashes => picture.dashes(x, x + box_w, top + BODY / 2, INK),
         }
         picture.text(text(label.clone(), x + box_w + 12, top + BODY - 5, BODY, Anchor::Start));
@@ -119,27 +144,30 @@ pub fn footnotes(picture: &mut Picture, y: i32, notes: &[String]) -> Result<()> 
     Ok(())
 }
 
+/// What a p99 is in every figure.
+pub const P99_RULE: &str =
+    "p99: service time by upstream's rule (second half of the run, at most the last 5,000 requests).";
+
+/// What the dagger says.
+pub const FEW_RULE: &str = "†: fewer than 1,000 requests behind the p99, which is then close to the maximum.";
+
+const OVERLOAD_RULE: &str =
+    "overloaded (requests arrive faster than they are served): service time leaves the growing queue out.";
+
 /// Notes that every grid needs: marks, repeats and variants. `throughput`: whether the figure shows it.
 pub fn grid_notes(grid: &Grid, throughput: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut rule =
-        "p99: service time by upstream's rule (second half of the run, at most the last 5,000 requests)."
-            .to_owned();
+    let mut rule = P99_RULE.to_owned();
     if grid.facts.seeds.len() > 1 {
         let mean = if throughput { " (throughput: mean)" } else { "" };
         rule.push_str(&format!(" Bars: median of the seeds{mean}; whiskers: minimum to maximum."));
     }
     notes.push(rule);
     if grid.cells().any(Cell::few) {
-        notes.push(
-            "†: fewer than 1,000 requests behind the p99, which is then close to the maximum.".to_owned(),
-        );
+        notes.push(FEW_RULE.to_owned());
     }
     if grid.cells().any(|c| c.overloaded) {
-        notes.push(
-            "o: overloaded (requests arrive faster than they are served): service time leaves the growing queue out."
-                .to_owned(),
-        );
+        notes.push(format!("o: {OVERLOAD_RULE}"));
     }
     let sum = |f: fn(&crate::grid::Cell) -> usize| grid.cells().map(f).sum::<usize>();
     let reasons: BTreeSet<&str> =
@@ -166,6 +194,30 @@ pub fn grid_notes(grid: &Grid, throughput: bool) -> Vec<String> {
         notes.push(format!("x: no number ({}); reasons in the table of all pairs.", parts.join(", ")));
     }
     let variants: Vec<&str> = grid.systems.iter().map(|s| s.note).filter(|n| !n.is_empty()).collect();
+    if !variants.is_empty() {
+        notes.push(variants.join(" "));
+    }
+    notes
+}
+
+/// Notes that figures with lines need: what a point is, and the marks that occur.
+pub fn line_notes(grids: &[&Grid], systems: &[&SystemStyle]) -> Vec<String> {
+    let cells = || grids.iter().flat_map(|g| g.cells());
+    let mut rule = format!("{P99_RULE} Best effort: throughput of the training job, alone = 1.");
+    if grids.iter().any(|g| g.facts.seeds.len() > 1) {
+        rule.push_str(" Points: median of the seeds (throughput: mean); upright lines: minimum to maximum.");
+    }
+    let mut notes = vec![rule];
+    if cells().any(Cell::few) {
+        notes.push(FEW_RULE.to_owned());
+    }
+    if cells().any(|c| c.overloaded) {
+        notes.push(format!("Hollow: {OVERLOAD_RULE}"));
+    }
+    if cells().any(|c| c.p99_ms.is_none() || c.be_norm.is_none()) {
+        notes.push("x: no number; the reason stands in the table of the experiment.".to_owned());
+    }
+    let variants: Vec<&str> = systems.iter().map(|s| s.note).filter(|n| !n.is_empty()).collect();
     if !variants.is_empty() {
         notes.push(variants.join(" "));
     }

@@ -71,6 +71,7 @@ pub struct Record {
     pub trace: Option<String>,
     pub status: Status,
     pub error: Option<String>,
+    pub span_ns: Option<u64>,
     pub upstream_n: Option<u64>,
     pub upstream_p50_ms: Option<f64>,
     pub upstream_p99_ms: Option<f64>,
@@ -109,6 +110,11 @@ impl Records {
     /// Rows with both jobs.
     pub fn pairs(&self) -> impl Iterator<Item = &Record> {
         self.rows.iter().filter(|r| r.kind == Kind::Pair)
+    }
+
+    /// The table with some of its rows.
+    pub fn only(&self, keep: impl Fn(&Record) -> bool) -> Records {
+        Records { path: self.path.clone(), rows: self.rows.iter().filter(|r| keep(r)).cloned().collect() }
     }
 
     /// Why the table is incomplete: failed cells, and finished pairs without a number that figures need.
@@ -189,9 +195,7 @@ impl Row<'_> {
         }
         // Columns that no figure uses are still read: a file that is wrong in one place is not to be trusted
         // in another.
-        for column in ["requests", "span_ns"] {
-            self.count(column)?;
-        }
+        self.count("requests")?;
         for (of, unit) in [("upstream", "ms"), ("service", "ns"), ("e2e", "ns")] {
             for what in ["mean", "p50", "p90", "p95", "p99"] {
                 self.time(&format!("{of}_{what}_{unit}"))?;
@@ -242,6 +246,7 @@ impl Row<'_> {
                 _ => return Err(self.bad("status", "is not one of ok, failed, skipped")),
             },
             error: self.text("error"),
+            span_ns: self.count("span_ns")?,
             upstream_n: self.count("upstream_n")?,
             upstream_p50_ms: self.time("upstream_p50_ms")?,
             upstream_p99_ms: self.time("upstream_p99_ms")?,

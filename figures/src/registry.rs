@@ -2,10 +2,13 @@
 
 use anyhow::{Result, anyhow};
 
+use crate::fig6b::Loads;
 use crate::fig7a;
+use crate::fig9::Dots;
+use crate::fig10::Thresholds;
 use crate::grid::Grid;
 use crate::inputs::Inputs;
-use crate::{fig4, fig5, overheads, pairs};
+use crate::{fig4, fig5, fig6b, fig9, fig10, overheads, pairs};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +88,20 @@ pub static ENTRIES: &[Entry] = &[
         },
     },
     Entry {
+        id: "fig6b",
+        title: "Load sweep: tail latency and best-effort throughput",
+        experiments: &["fig6b"],
+        records: &[],
+        aliases: &["load-sweep"],
+        upstream: "latency and throughput against load (2x2)",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let loads = Loads::of(inputs.first()?)?;
+            figure(entry, &fig6b::picture(&loads)?, fig6b::csv(&loads))
+        },
+    },
+    Entry {
         id: "fig7",
         title: "Performance decomposition",
         experiments: &["fig7a"],
@@ -96,6 +113,34 @@ pub static ENTRIES: &[Entry] = &[
         render: |entry, inputs| {
             let grid = Grid::of(inputs.first()?)?;
             figure(entry, &fig7a::picture(&grid)?, fig5::csv(&grid))
+        },
+    },
+    Entry {
+        id: "fig9",
+        title: "Service time against response time",
+        experiments: &["fig5"],
+        records: &[],
+        aliases: &["service-vs-response"],
+        upstream: "none: upstream measures service time alone",
+        paper_number: "ours, not in the paper's scripts",
+        note: "",
+        render: |entry, inputs| {
+            let dots = Dots::of(inputs.first()?)?;
+            figure(entry, &fig9::picture(&dots)?, fig9::csv(&dots))
+        },
+    },
+    Entry {
+        id: "fig10",
+        title: "Sensitivity to Tally's turnaround-latency threshold",
+        experiments: &["fig10"],
+        records: &[],
+        aliases: &["threshold"],
+        upstream: "threshold sweep",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let thresholds = Thresholds::of(inputs.first()?)?;
+            figure(entry, &fig10::picture(&thresholds)?, fig10::csv(&thresholds))
         },
     },
     Entry {

@@ -6,6 +6,7 @@
 use anyhow::{Result, anyhow};
 
 use crate::canvas::Rgb;
+use crate::chart::Form;
 
 /// Text sizes, em in px at 300 dpi: 8.9, 7.2 and 6.5 pt in print.
 pub const TITLE: i32 = 37;
@@ -91,6 +92,24 @@ pub fn style_of(system: &str) -> Result<&'static SystemStyle> {
             known.join(", ")
         )
     })
+}
+
+/// Colour and form of a training job's line, `index` being its position among those drawn. Hues of Okabe and Ito again:
+/// figures with lines per training show one system.
+pub fn training_look(training: &str, index: usize) -> (Rgb, Form) {
+    const LOOKS: [(u8, u8, u8); 6] = [
+        (0x00, 0x72, 0xB2),
+        (0xE6, 0x9F, 0x00),
+        (0x00, 0x9E, 0x73),
+        (0xCC, 0x79, 0xA7),
+        (0xD5, 0x5E, 0x00),
+        (0x56, 0xB4, 0xE9),
+    ];
+    let rank = job_rank(training);
+    let at = if rank < LOOKS.len() { rank } else { index % LOOKS.len() };
+    let (r, g, b) = LOOKS[at];
+    let known = rank < LOOKS.len();
+    (Rgb(r, g, b), if known == at.is_multiple_of(2) { Form::Disc } else { Form::Square })
 }
 
 /// Position of a system in drawing order; unknown ones come last.
