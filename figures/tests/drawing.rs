@@ -30,7 +30,7 @@ fn pictures() -> Vec<(&'static str, Picture)> {
         ("full", fig5::picture(&grid(common::FIG5, "fig5")).unwrap()),
         ("quick", fig5::picture(&grid(&quick.csv(), "fig5")).unwrap()),
         ("lost", fig5::picture(&grid(&lost.csv(), "fig5")).unwrap()),
-        ("fig7a", fig7a::picture(&grid(common::FIG7A, "fig7a")).unwrap()),
+        ("fig7a", fig7a::picture(&grid(common::FIG7A, "fig7a"), None).unwrap()),
     ]
 }
 
