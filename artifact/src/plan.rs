@@ -161,7 +161,7 @@ impl Plan {
                 let (mut simulated, mut wall) = ("-".to_owned(), "-".to_owned());
                 if let Some(seconds) = simulated_seconds(cell, library).filter(|_| row.skip.is_none()) {
                     simulated = format!("{seconds:.0} s");
-                    wall = format!("{:.1} s", seconds / rate(&cell.system));
+                    wall = format!("{:.1} s", seconds / pace(cell));
                 }
                 let _ = writeln!(
                     text,
@@ -182,7 +182,7 @@ impl Plan {
         for cell in &self.cells {
             if let Some(seconds) = simulated_seconds(cell, library) {
                 totals.0 += seconds;
-                totals.1 += seconds / rate(&cell.system);
+                totals.1 += seconds / pace(cell);
             }
         }
         let _ = writeln!(
@@ -254,6 +254,14 @@ pub fn simulated_seconds(cell: &Cell, library: &Library) -> Option<f64> {
         Kind::SoloStream => (closed_loop_requests(cell, mean_ns) * mean_ns) as f64 / 1e9,
         _ => traffic::span_ns(cell, mean_ns) as f64 / 1e9,
     })
+}
+
+/// As [`rate`] for a cell: every event of a crowd concerns all of its servers.
+pub fn pace(cell: &Cell) -> f64 {
+    match cell.kind {
+        Kind::Crowd { clients, .. } => rate(&cell.system).min(600.0 / f64::from(clients).powi(2)),
+        _ => rate(&cell.system),
+    }
 }
 
 /// Simulated seconds per second on one core, for estimates only: means over the default experiments on a 2-core AMD EPYC,

@@ -284,7 +284,7 @@ impl<'a> Run<'a> {
 
 /// Estimated seconds on one core.
 fn cost(cell: &Cell, library: &Library) -> f64 {
-    plan::simulated_seconds(cell, library).unwrap_or(0.0) / plan::rate(&cell.system)
+    plan::simulated_seconds(cell, library).unwrap_or(0.0) / plan::pace(cell)
 }
 
 #[cfg(test)]

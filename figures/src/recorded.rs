@@ -65,12 +65,20 @@ impl Class {
     }
 }
 
+/// A record by job.
+struct Content<T> {
+    gpu: String,
+    rows: Vec<(String, T)>,
+    /// Jobs without a readable profile, with the reason.
+    failed: Vec<(String, String)>,
+}
+
 fn rows<T>(
     inputs: &Inputs,
     record: &str,
     columns: &'static str,
     read: impl Fn(&Row) -> Result<T>,
-) -> Result<(String, Vec<(String, T)>, Vec<(String, String)>)> {
+) -> Result<Content<T>> {
     let (content, path) = inputs.text(record)?;
     let columns: Vec<&str> = columns.split_whitespace().collect();
     let (mut gpu, mut good, mut failed) = (String::new(), Vec::new(), Vec::new());
@@ -95,7 +103,7 @@ fn rows<T>(
         bail!("{} holds no readable profile; next: run the experiment again", path.display());
     }
     good.sort_by_key(|(training, _)| job_rank(training));
-    Ok((gpu, good, failed))
+    Ok(Content { gpu, rows: good, failed })
 }
 
 fn needed(row: &Row, column: &str) -> Result<f64> {
@@ -118,7 +126,7 @@ impl Durations {
                 time_share: needed(row, "time_share")?,
             })
         };
-        let (gpu, rows, failed) = rows(inputs, record, DURATIONS, read)?;
+        let Content { gpu, rows, failed } = rows(inputs, record, DURATIONS, read)?;
         let mut jobs: Vec<(String, Vec<Class>)> = Vec::new();
         for (training, class) in rows {
             match jobs.last_mut() {
@@ -265,7 +273,7 @@ pub fn turnaround(title: &str, inputs: &Inputs, record: &str) -> Result<(String,
             idle_share: needed(row, "idle_share")?,
         })
     };
-    let (gpu, rows, failed) = rows(inputs, record, TURNAROUND, read)?;
+    let Content { gpu, rows, failed } = rows(inputs, record, TURNAROUND, read)?;
     let mut jobs: Vec<&str> = Vec::new();
     for (job, _) in &rows {
         if !jobs.contains(&job.as_str()) {

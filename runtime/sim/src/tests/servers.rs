@@ -1,5 +1,7 @@
 //! Servers with best-effort priority, and progress over time.
 
+use crate::prepared::Prepared;
+use crate::program::{Kind, Launch};
 use crate::scenario::{BestEffort, Ns, Outcome, Scenario, Traffic};
 use crate::system::System;
 use crate::testing::{every, h200, request, run, training};
@@ -86,4 +88,23 @@ fn iterations_are_counted_where_they_end() {
         assert!(ends.len() > 100 && ends.windows(2).all(|pair| pair[0] < pair[1]), "{system}: {ends:?}");
         assert!(ends.iter().all(|&end| end <= span), "{system}");
     }
+}
+
+/// Reports ask a launch for its rounds without laying the program out.
+#[test]
+fn rounds_of_a_launch_are_those_of_the_prepared_program() {
+    let machine = h200();
+    let mut job = training(4, 1, 50_000);
+    for (launch, (blocks, regs, cluster)) in
+        job.segments[0].launches.iter_mut().zip([(1, 32, 1), (5000, 32, 1), (5000, 128, 1), (1000, 64, 8)])
+    {
+        (launch.blocks, launch.regs, launch.cluster) = (blocks, regs, cluster);
+    }
+    let prepared = Prepared::new(&job, &machine, 1).unwrap();
+    for (launch, step) in job.segments[0].launches.iter().zip(&prepared.steps) {
+        assert_eq!(launch.waves(&machine), Some(step.form.waves));
+    }
+    assert_eq!(prepared.steps[1].form.waves, 5, "8 blocks of 256 threads on each of 132 multiprocessors");
+    let copy = Launch { kind: Kind::Memcpy, ..job.segments[0].launches[0].clone() };
+    assert_eq!(copy.waves(&machine), None);
 }
