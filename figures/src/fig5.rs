@@ -10,7 +10,7 @@ use crate::csv::Csv;
 use crate::grid::{Cell, Grid, Panel};
 use crate::layout::Layout;
 use crate::page::{self, Swatch};
-use crate::plot::{Columns, Marks, Plot, group_names, head, text};
+use crate::plot::{Columns, FEW, Marks, Plot, group_names, head, text};
 use crate::style::{BEST_EFFORT_TINT, BODY, GREY, INK, inference_label, number, short_job};
 
 /// Lays the figure out.
@@ -86,15 +86,20 @@ pub fn latency_range(panel: &Panel) -> Option<(f64, f64)> {
 
 /// Name of the inference job and its baseline, above a column of plots.
 pub fn heading(picture: &mut Picture, columns: &Columns, y: i32, panel: &Panel) -> Result<()> {
-    let name = inference_label(&panel.inference) + if panel.few() { " †" } else { "" };
-    picture.text(Text { bold: true, ..text(name, columns.x, y, BODY + 3, Anchor::Start) });
+    let (size, right) = (BODY + 3, columns.x + columns.w);
+    let mut free = right;
     if let Some(baseline) = panel.baseline_p99_ms {
-        let label = format!("baseline {} ms", number(baseline, 3));
-        let right = columns.x + columns.w;
-        let width = text_width(&label, BODY, false)?;
-        picture.dashes(right - width - 74, right - width - 14, y - 10, INK);
+        let label = format!("alone {} ms", number(baseline, 3));
+        free -= text_width(&label, BODY, false)? + 74;
+        picture.dashes(free, free + 60, y - 10, INK);
         picture.text(text(label, right, y, BODY, Anchor::End));
     }
+    let mark = if panel.few() { format!(" {FEW}") } else { String::new() };
+    let mut name = inference_label(&panel.inference);
+    if columns.x + text_width(&format!("{name}{mark}"), size, true)? + 16 > free {
+        name = name.replace(" inference", "");
+    }
+    picture.text(Text { bold: true, ..text(name + &mark, columns.x, y, size, Anchor::Start) });
     Ok(())
 }
 

@@ -3,8 +3,8 @@
 use crate::canvas::PAGE_WIDTH;
 use crate::page::MARGIN;
 
-/// Room for tick labels and axis titles left of a plot, px.
-pub const AXIS_ROOM: i32 = 150;
+/// Room for tick labels, up to `100,000`, and axis titles left of a plot, px.
+pub const AXIS_ROOM: i32 = 176;
 
 /// Rows of panels.
 #[derive(Clone, Copy, Debug)]

@@ -34,5 +34,6 @@ pub mod stats;
 pub mod style;
 pub mod sweep;
 pub mod timeline;
+pub mod workloads;
 
 pub use output::{Check, check, draw};

@@ -181,7 +181,7 @@ pub fn grid_notes(grid: &Grid, throughput: bool) -> Vec<String> {
     let reasons: BTreeSet<&str> =
         grid.panels.iter().flat_map(|p| &p.groups).filter_map(|g| g.left_out()).collect();
     for reason in reasons {
-        notes.push(format!("{reason}: the pair was left out, for what the table of all pairs says."));
+        notes.push(format!("{reason}: left out by the planner; the table of all pairs says why."));
     }
     let of_groups = |f: fn(&crate::grid::Group) -> usize| {
         grid.panels.iter().flat_map(|p| &p.groups).map(f).sum::<usize>()

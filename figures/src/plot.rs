@@ -182,8 +182,8 @@ impl Plot {
 
     /// The place of a pair that was left out: the reason instead of bars.
     pub fn left_out(&self, picture: &mut Picture, group: usize, reason: &str) {
-        let at = (self.columns.middle(group) + SMALL * 36 / 100, self.y + self.h - 12);
-        picture.text(Text { vertical: true, color: GREY, ..text(reason, at.0, at.1, SMALL, Anchor::Start) });
+        let at = (self.columns.middle(group) + SMALL * 36 / 100, self.y + self.h / 2);
+        picture.text(Text { vertical: true, color: GREY, ..text(reason, at.0, at.1, SMALL, Anchor::Middle) });
     }
 }
 

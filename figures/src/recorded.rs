@@ -79,10 +79,10 @@ fn rows<T>(
     columns: &'static str,
     read: impl Fn(&Row) -> Result<T>,
 ) -> Result<Content<T>> {
-    let (content, path) = inputs.text(record)?;
+    let path = inputs.path(record);
     let columns: Vec<&str> = columns.split_whitespace().collect();
     let (mut gpu, mut good, mut failed) = (String::new(), Vec::new(), Vec::new());
-    for row in sheet::read_text(content.as_bytes(), &path, &columns)? {
+    for row in sheet::read(&path, &columns)? {
         let training = row.required("training")?;
         match row.required("status")?.as_str() {
             "ok" => {

@@ -11,7 +11,7 @@ use crate::grid::Grid;
 use crate::inputs::Inputs;
 use crate::recorded::{self, Durations};
 use crate::timeline::{self, Timeline};
-use crate::{fig4, fig5, fig6b, fig9, fig10, overheads, pairs};
+use crate::{fig4, fig5, fig6b, fig9, fig10, overheads, pairs, workloads};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,6 +210,20 @@ pub static ENTRIES: &[Entry] = &[
         },
     },
     Entry {
+        id: "table2",
+        title: "Workloads: the paper's, upstream's and ours",
+        experiments: &[],
+        records: &["workloads.csv"],
+        aliases: &["workloads"],
+        upstream: "none: its configurations and workload scripts, read",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let (markdown, csv) = workloads::render(entry.title, &inputs.path("workloads.csv"))?;
+            Ok(table(entry, markdown, csv))
+        },
+    },
+    Entry {
         id: "overheads",
         title: "p99 overhead and system throughput by system",
         experiments: &["fig5"],
@@ -299,14 +313,31 @@ fn render_pairs(entry: &Entry, inputs: &Inputs) -> Result<Vec<Output>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn names_are_used_once_and_experiments_exist() {
+        let names: Vec<&str> =
+            ENTRIES.iter().flat_map(|e| [e.id].into_iter().chain(e.aliases.iter().copied())).collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[..i].contains(name), "`{name}` names two figures");
+        }
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../artifact/experiments");
+        for entry in ENTRIES {
+            assert!(!entry.sources().is_empty(), "{}", entry.id);
+            for experiment in entry.experiments {
+                assert!(folder.join(format!("{experiment}.toml")).is_file(), "{}: {experiment}", entry.id);
+            }
+        }
+    }
 
     #[test]
     fn aliases_lead_to_their_figure() {
         assert_eq!(find("end-to-end").unwrap().id, "fig5");
         assert_eq!(find("decomposition").unwrap().id, "fig7");
-        let error = find("fig9").unwrap_err().to_string();
+        let error = find("fig99").unwrap_err().to_string();
         assert!(
-            error.contains("fig9") && error.contains("fig5") && error.contains("decomposition"),
+            error.contains("fig99") && error.contains("fig5") && error.contains("decomposition"),
             "{error}"
         );
     }

@@ -2,36 +2,17 @@
 //! value, because a figure drawn from a misread file looks right.
 
 use std::collections::HashMap;
-use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use polars::prelude::{CsvReadOptions, CsvReader, DataFrame, SerReader};
+use polars::prelude::{CsvReadOptions, DataFrame, SerReader};
 
 /// Reads the file at `path`, which must have exactly these columns.
 ///
 /// # Errors
 /// A missing or unreadable file; unknown or missing columns.
 pub fn read<'a>(path: &'a Path, columns: &[&'static str]) -> Result<Vec<Row<'a>>> {
-    let unreadable =
-        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
-    let bytes = bounded::bytes(path, bounded::TABLE).with_context(unreadable)?;
-    read_text(&bytes, path, columns)
-}
-
-/// As [`read`], from the content of the file.
-///
-/// # Errors
-/// See [`read`].
-pub fn read_text<'a>(text: &[u8], path: &'a Path, columns: &[&'static str]) -> Result<Vec<Row<'a>>> {
-    let unreadable =
-        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
-    let options = CsvReadOptions::default()
-        .with_has_header(true)
-        // No inference: all text, so that a bad value can be shown as it stands in the file.
-        .with_infer_schema_length(Some(0))
-        .with_n_threads(Some(1));
-    let frame = CsvReader::new(Cursor::new(text)).with_options(options).finish().with_context(unreadable)?;
+    let frame = frame(path)?;
     check_columns(path, &frame, columns)?;
     let mut rows = Vec::with_capacity(frame.height());
     let mut line = 2;
@@ -42,6 +23,23 @@ pub fn read_text<'a>(text: &[u8], path: &'a Path, columns: &[&'static str]) -> R
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// The fields of a CSV file, all as text, so that a bad value can be shown as it stands there.
+///
+/// # Errors
+/// Missing, unreadable or too large a file.
+pub fn frame(path: &Path) -> Result<DataFrame> {
+    let unreadable =
+        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
+    bounded::check(path, bounded::TABLE).with_context(unreadable)?;
+    CsvReadOptions::default()
+        .with_has_header(true)
+        .with_infer_schema_length(Some(0))
+        .with_n_threads(Some(1))
+        .try_into_reader_with_file_path(Some(path.to_path_buf()))
+        .and_then(|reader| reader.finish())
+        .with_context(unreadable)
 }
 
 fn check_columns(path: &Path, frame: &DataFrame, columns: &[&'static str]) -> Result<()> {

@@ -70,11 +70,11 @@ impl Timeline {
     /// A record that is not as docs/FORMATS.md says, or a system without a style.
     pub fn of(inputs: &Inputs, record: &str) -> Result<Timeline> {
         let records = inputs.first()?;
-        let (text, path) = inputs.text(record)?;
+        let path = inputs.path(record);
         let columns: Vec<&str> = COLUMNS.split_whitespace().collect();
         let facts = Facts::among(records, Kind::Timeline, "timeline")?;
         let mut rows = Vec::new();
-        for row in sheet::read_text(text.as_bytes(), &path, &columns)? {
+        for row in sheet::read(&path, &columns)? {
             let (start, end) = (row.count("start_ns")?, row.count("end_ns")?);
             let (Some(start), Some(end)) = (start, end) else { return Err(row.bad("end_ns", "is missing")) };
             if start >= end {

@@ -45,6 +45,107 @@ impl Table {
         Table { header: lines.next().unwrap(), rows: lines.collect() }
     }
 
+    /// Some rows of the synthetic table as another experiment.
+    fn as_experiment(experiment: &str, systems: &[&str], trainings: &[&str]) -> Table {
+        let mut table = Table::fig5();
+        table.set_all("experiment", experiment);
+        let (system, training) = (table.column("system"), table.column("training"));
+        table.rows.retain(|r| {
+            (r[system] == "no-sharing" || systems.contains(&r[system].as_str()))
+                && (r[training].is_empty() || trainings.contains(&r[training].as_str()))
+        });
+        table
+    }
+
+    pub fn fig4() -> Table {
+        let mut table = Table::as_experiment(
+            "fig4",
+            &["time-slicing", "mps", "mps-priority"],
+            &["resnet50-train", "whisper-train"],
+        );
+        table.keep("inference", |job| job == "bert-infer");
+        table
+    }
+
+    /// The same numbers at three loads.
+    pub fn fig6b() -> Table {
+        let mut table = Table::as_experiment(
+            "fig6b",
+            &["tgs", "tgs-artifact", "tally", "gate"],
+            &["bert-train", "gpt2-large-train", "whisper-train"],
+        );
+        table.repeat("load", &["0.1", "0.5", "0.9"]);
+        table
+    }
+
+    /// The numbers of Tally at four thresholds.
+    pub fn fig10() -> Table {
+        let mut table = Table::as_experiment("fig10", &["tally"], &["resnet50-train", "bert-train"]);
+        let thresholds =
+            ["tally", "tally:threshold_ms=1", "tally:threshold_ms=0.01", "tally:threshold_ms=0.316"];
+        table.repeat("system", &thresholds);
+        table
+    }
+
+    /// The end-to-end table with all six servers, each with the numbers of BERT or of Llama.
+    pub fn six_servers() -> Table {
+        let mut table = Table::fig5();
+        let column = table.column("inference");
+        let others = [
+            ("bert-infer", "resnet50-infer"),
+            ("bert-infer", "yolov6m-infer"),
+            ("llama-2-7b-infer", "gpt-neo-2.7b-infer"),
+            ("llama-2-7b-infer", "stable-diffusion-infer"),
+        ];
+        let rows = table.rows.clone();
+        for (from, to) in others {
+            for row in rows.iter().filter(|r| r[column] == from) {
+                let mut row = row.clone();
+                row[column] = to.to_owned();
+                table.rows.push(row);
+            }
+        }
+        table
+    }
+
+    /// Adds the server alone with the same arrivals as a pair.
+    pub fn add_paced(&mut self, inference: &str, service_ns: &str, e2e_ns: &str) {
+        let pair = self.find("tally", inference, "bert-train");
+        self.rows.push(self.rows[pair].clone());
+        let row = self.rows.len() - 1;
+        for (column, value) in [
+            ("kind", "solo-paced"),
+            ("system", "no-sharing"),
+            ("training", ""),
+            ("service_p99_ns", service_ns),
+            ("e2e_p99_ns", e2e_ns),
+        ] {
+            self.set(row, column, value);
+        }
+    }
+
+    fn keep(&mut self, column: &str, keep: impl Fn(&str) -> bool) {
+        let column = self.column(column);
+        self.rows.retain(|r| keep(&r[column]));
+    }
+
+    /// Repeats the rows with both jobs, once for each value.
+    fn repeat(&mut self, column: &str, values: &[&str]) {
+        let (kind, column) = (self.column("kind"), self.column(column));
+        let rows = std::mem::take(&mut self.rows);
+        for row in rows {
+            if row[kind] != "pair" {
+                self.rows.push(row);
+                continue;
+            }
+            for value in values {
+                let mut row = row.clone();
+                row[column] = (*value).to_owned();
+                self.rows.push(row);
+            }
+        }
+    }
+
     fn column(&self, name: &str) -> usize {
         self.header.iter().position(|h| h == name).unwrap()
     }
@@ -82,6 +183,20 @@ impl Table {
         }
         self.set(row, "status", status);
         self.set(row, "error", error);
+    }
+
+    /// Skips a pair under every system, as the planner does with one that does not fit.
+    pub fn leave_out(&mut self, inference: &str, training: &str) {
+        let (i, t) = (self.column("inference"), self.column("training"));
+        for row in 0..self.rows.len() {
+            if self.rows[row][i] == inference && self.rows[row][t] == training {
+                self.lose(
+                    row,
+                    "skipped",
+                    "does not fit: the two jobs need 150.0 GiB of the device's 139.8 GiB",
+                );
+            }
+        }
     }
 
     /// Keeps the rows of one pair and the solo rows.
