@@ -185,7 +185,8 @@ impl fmt::Display for Cell {
             write!(f, " {job}")?;
         }
         if let Kind::Crowd { clients, pattern } = self.kind {
-            write!(f, " {clients} servers, {} arrivals", pattern.name())?;
+            let s = if clients == 1 { "" } else { "s" };
+            write!(f, " {clients} server{s}, {} arrivals", pattern.name())?;
         }
         if let Some(load) = self.load {
             write!(f, " load {load}")?;

@@ -216,7 +216,10 @@ fn span_for(system: &str, e: &Experiment) -> Result<Span> {
 /// Who runs beside the high-priority server.
 fn company(cell: &Cell) -> Option<String> {
     match cell.kind {
-        Kind::Crowd { clients, pattern } => Some(format!("{} servers, {}", clients - 1, pattern.name())),
+        Kind::Crowd { clients, pattern } => {
+            let others = clients - 1;
+            Some(format!("{others} server{}, {}", if others == 1 { "" } else { "s" }, pattern.name()))
+        }
         _ => cell.training.clone(),
     }
 }

@@ -124,9 +124,9 @@ pub static ENTRIES: &[Entry] = &[
         experiments: &["fig7a", "fig7b"],
         records: &[],
         aliases: &["decomposition", "fig7a"],
-        upstream: "ablation bars",
+        upstream: "ablation bars; N workloads",
         paper_number: "inferred",
-        note: "",
+        note: "Panel b is drawn when the experiment fig7b was run too.",
         render: |entry, inputs| {
             let grid = Grid::of(inputs.first()?)?;
             let crowd = inputs.table("fig7b").map(Crowd::of).transpose()?;
