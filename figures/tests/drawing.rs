@@ -229,7 +229,7 @@ fn the_command_is_honest_about_its_result() {
     fs::write(dir.path().join("figures/fig7.csv"), "changed").unwrap();
     let (code, text) = run(&["check", "--run", path, "fig7"]);
     assert!(code == Some(1) && text.contains("fig7.csv"), "{text}");
-    let (code, text) = run(&["draw", "--run", path, "fig8"]);
+    let (code, text) = run(&["draw", "--run", path, "fig99"]);
     assert!(code == Some(1) && text.contains("known ids"), "{text}");
 }
 
