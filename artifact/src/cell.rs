@@ -14,6 +14,34 @@ pub enum Kind {
     SoloTraining,
     /// Both.
     Pair,
+    /// Both, with the ends of the training's iterations kept.
+    Timeline,
+    /// A high-priority server among best-effort servers of the same job.
+    Crowd {
+        /// Servers in all.
+        clients: u8,
+        pattern: Pattern,
+    },
+}
+
+/// How the arrivals of several servers relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Each server has a list of its own.
+    Independent,
+    /// All servers replay the same list, as upstream's do, so that their requests arrive at the same time.
+    Coinciding,
+}
+
+impl Pattern {
+    /// As in the column `arrivals`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pattern::Independent => "independent",
+            Pattern::Coinciding => "coinciding",
+        }
+    }
 }
 
 impl Kind {
@@ -24,6 +52,8 @@ impl Kind {
             Kind::SoloPaced => "solo-paced",
             Kind::SoloTraining => "solo-training",
             Kind::Pair => "pair",
+            Kind::Timeline => "timeline",
+            Kind::Crowd { .. } => "crowd",
         }
     }
 }
@@ -67,6 +97,8 @@ impl fmt::Display for Load {
 pub enum Source {
     /// The Azure Functions 2021 trace: in full when it has been fetched, else bootstrapped from the excerpt.
     Maf2,
+    /// The same trace over all of its fourteen days, where it has been fetched; else as [`Source::Maf2`].
+    Maf2TwoWeeks,
     /// Independent exponential gaps.
     Poisson,
     /// One hour of a code-completion service.
@@ -102,7 +134,10 @@ pub struct Cell {
 impl Cell {
     /// Whether its arrivals, and so its key, are known only after the solo-stream cell of its server.
     pub fn is_paced(&self) -> bool {
-        matches!(self.kind, Kind::SoloPaced | Kind::Pair)
+        match self.kind {
+            Kind::SoloPaced | Kind::Pair | Kind::Timeline | Kind::Crowd { .. } => true,
+            Kind::SoloStream | Kind::SoloTraining => false,
+        }
     }
 
     /// The cell whose mean latency sets the arrival rate, and whose p99 is the baseline.
@@ -148,6 +183,10 @@ impl fmt::Display for Cell {
         write!(f, "{} {}", self.kind.name(), self.system)?;
         for job in [&self.inference, &self.training].into_iter().flatten() {
             write!(f, " {job}")?;
+        }
+        if let Kind::Crowd { clients, pattern } = self.kind {
+            let s = if clients == 1 { "" } else { "s" };
+            write!(f, " {clients} server{s}, {} arrivals", pattern.name())?;
         }
         if let Some(load) = self.load {
             write!(f, " load {load}")?;

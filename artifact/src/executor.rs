@@ -56,34 +56,50 @@ impl Executor for Fake {
             let ns = 1_000_000 + (spread * 7919 + k * k * 31 + scenario.seed) % 2_000_000;
             ns * (100 + self.slower) / 100
         };
-        let mut requests = Vec::new();
-        let mut free = 0;
-        match &scenario.high {
-            Some((_, Traffic::ClosedLoop { requests: n })) => {
-                for k in 0..*n {
-                    requests.push(Request { arrival_ns: free, start_ns: free, end_ns: free + service(k) });
-                    free += service(k);
-                }
-            }
-            Some((_, Traffic::Paced(arrivals))) => {
-                for (k, arrival) in arrivals.iter().enumerate() {
-                    let start = free.max(*arrival);
-                    if start >= scenario.span_ns {
-                        break;
+        let serve = |traffic: &Traffic| {
+            let mut requests = Vec::new();
+            let mut free = 0;
+            match traffic {
+                Traffic::ClosedLoop { requests: n } => {
+                    for k in 0..*n {
+                        requests.push(Request {
+                            arrival_ns: free,
+                            start_ns: free,
+                            end_ns: free + service(k),
+                        });
+                        free += service(k);
                     }
-                    free = start + service(k as u64);
-                    requests.push(Request { arrival_ns: *arrival, start_ns: start, end_ns: free });
+                }
+                Traffic::Paced(arrivals) => {
+                    for (k, arrival) in arrivals.iter().enumerate() {
+                        let start = free.max(*arrival);
+                        if start >= scenario.span_ns {
+                            break;
+                        }
+                        free = start + service(k as u64);
+                        requests.push(Request { arrival_ns: *arrival, start_ns: start, end_ns: free });
+                    }
                 }
             }
-            None => {}
-        }
-        let end_ns = if requests.is_empty() { scenario.span_ns } else { free };
+            requests
+        };
+        let requests = scenario.high.as_ref().map(|(_, traffic)| serve(traffic)).unwrap_or_default();
+        let end_ns = requests.last().map_or(scenario.span_ns, |last| last.end_ns);
         let done = |_| Progress {
             iterations: end_ns / 50_000_000 / (1 + spread % 3),
             partial: 0.5,
             elapsed_ns: end_ns,
         };
         let best_effort = scenario.best_effort.iter().map(done).collect();
-        Ok(Outcome { requests, best_effort, end_ns, counters: sim::Counters::default() })
+        let of_server = |job: &sim::BestEffort| job.traffic.as_ref().map(serve).unwrap_or_default();
+        let ends = |_| (1..=end_ns / 50_000_000).map(|k| k * 50_000_000).collect();
+        Ok(Outcome {
+            requests,
+            best_effort,
+            best_effort_requests: scenario.best_effort.iter().map(of_server).collect(),
+            iteration_ends: scenario.best_effort.iter().map(ends).collect(),
+            end_ns,
+            counters: sim::Counters::default(),
+        })
     }
 }

@@ -1,5 +1,9 @@
 //! `artifact/experiments/<id>.toml`: what is run, why, and what is claimed.
 
+mod kinds;
+
+pub use kinds::{Classes, Crowd, Form, Intervals};
+
 use crate::cell::{Load, Source, Span};
 use crate::claims::Claim;
 use crate::root::Root;
@@ -16,6 +20,8 @@ pub const FEWEST_REQUESTS: u64 = 100;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wire {
+    #[serde(default, rename = "kind")]
+    _kind: kinds::Name,
     id: String,
     title: String,
     reason: String,
@@ -105,6 +111,8 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// Which form of it this is.
     pub size: Size,
+    /// What its cells are.
+    pub form: Form,
 }
 
 impl Experiment {
@@ -147,11 +155,16 @@ impl Experiment {
 
     fn read(path: &Path, size: Size, workloads: &BTreeSet<String>) -> Result<Experiment> {
         let text = bounded::text(path, bounded::DEFINITION).context("cannot read it")?;
-        let mut wire: Wire = toml::from_str(&text)?;
+        let experiment = parse(&text, size)?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        ensure!(wire.id == stem, "id `{}` is not the file's name `{stem}`", wire.id);
-        wire.resize(size);
-        let experiment = Experiment::check(wire, size)?;
+        ensure!(experiment.id == stem, "id `{}` is not the file's name `{stem}`", experiment.id);
+        for (name, text) in [
+            ("title", &experiment.title),
+            ("reason", &experiment.reason),
+            ("upstream_counterpart", &experiment.upstream_counterpart),
+        ] {
+            ensure!(!text.trim().is_empty(), "{name} is empty; say it in a sentence");
+        }
         for (field, ids) in [("inference", &experiment.inference), ("training", &experiment.training)] {
             if let Some(unknown) = ids.iter().find(|id| !workloads.contains(*id)) {
                 let known: Vec<_> = workloads.iter().map(String::as_str).collect();
@@ -168,13 +181,6 @@ impl Experiment {
 
     fn check(wire: Wire, size: Size) -> Result<Experiment> {
         let span = wire.span;
-        for (name, text) in [
-            ("title", &wire.title),
-            ("reason", &wire.reason),
-            ("upstream_counterpart", &wire.upstream_counterpart),
-        ] {
-            ensure!(!text.trim().is_empty(), "{name} is empty; say it in a sentence");
-        }
         filled_without_repeats("systems", &wire.systems)?;
         filled_without_repeats("inference", &wire.inference)?;
         filled_without_repeats("training", &wire.training)?;
@@ -222,7 +228,27 @@ impl Experiment {
             source: wire.trace,
             claims: wire.claim,
             size,
+            form: Form::Pairs,
         })
+    }
+}
+
+/// Only what says how to read the rest.
+#[derive(Deserialize)]
+struct Tag {
+    #[serde(default)]
+    kind: kinds::Name,
+}
+
+/// Reads the text of a file of any kind.
+fn parse(text: &str, size: Size) -> Result<Experiment> {
+    match toml::from_str::<Tag>(text)?.kind {
+        kinds::Name::Pairs => {
+            let mut wire: Wire = toml::from_str(text)?;
+            wire.resize(size);
+            Experiment::check(wire, size)
+        }
+        kind => kinds::read(kind, text, size),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A cell's key: the hash of everything that determines its numbers, and of nothing else.
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Kind};
 use crate::traffic;
 use anyhow::Result;
 use sha2::{Digest, Sha256};
@@ -24,6 +24,8 @@ pub struct Parts<'a> {
     pub inference: Option<&'a Program>,
     pub training: Option<&'a Program>,
     pub arrivals: Option<&'a Arrivals>,
+    /// Of the best-effort servers.
+    pub peers: &'a [Arrivals],
     pub span_ns: u64,
     /// Requests of a closed loop.
     pub closed_loop: Option<u64>,
@@ -51,6 +53,11 @@ impl Inputs {
         if let Some(arrivals) = parts.arrivals {
             put("trace", arrivals.label.clone());
             put("arrivals", format!("{} {}", arrivals.times_ns.len(), traffic::digest(&arrivals.times_ns)));
+        }
+        if let Kind::Crowd { clients, pattern } = cell.kind {
+            let times: Vec<u64> = parts.peers.iter().flat_map(|peer| &peer.times_ns).copied().collect();
+            put("clients", format!("{clients} {}", pattern.name()));
+            put("peers", format!("{} {}", times.len(), traffic::digest(&times)));
         }
         if let Some(load) = cell.load {
             put("load", load.to_string());
@@ -109,7 +116,7 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Kind, Span};
+    use crate::cell::Span;
     use crate::library::Library;
 
     fn inputs(change: impl Fn(&mut Cell)) -> Inputs {
@@ -135,6 +142,7 @@ mod tests {
                 inference: None,
                 training: Some(library.program("t").unwrap()),
                 arrivals: None,
+                peers: &[],
                 span_ns: 5,
                 closed_loop: None,
             },

@@ -15,7 +15,12 @@ pub struct Record {
     /// Planned arrivals; 0 for a closed loop or without a server.
     pub arrivals: u64,
     pub requests: Vec<Request>,
+    /// Of the training.
     pub best_effort: Option<Progress>,
+    /// Requests of the best-effort servers, one list each.
+    pub peers: Vec<Vec<Request>>,
+    /// When iterations of the training ended, ns; only of a timeline.
+    pub iteration_ends: Vec<u64>,
 }
 
 /// The numbers of one cell that tables are made of. Times are integer nanoseconds or ratios of them.
@@ -32,6 +37,7 @@ pub struct Measures {
     pub utilisation: Option<f64>,
     pub overloaded: Option<bool>,
     pub hp_rate_hz: Option<f64>,
+    /// Iterations of the training, or requests of all best-effort servers.
     pub be_rate_hz: Option<f64>,
     /// Mean of the truncated service times, ns: upstream shapes traffic from it.
     pub truncated_mean_ns: Option<u64>,
@@ -62,7 +68,7 @@ impl Measures {
             span_ns: record.span_ns,
             upstream_ms: Summary::upstream_ms(&service),
             hp_rate_hz: if service.is_empty() { None } else { rate(service.len() as f64) },
-            be_rate_hz: record.best_effort.and_then(|progress| progress.rate_hz()),
+            be_rate_hz: record.best_effort.and_then(|progress| progress.rate_hz()).or(peers_rate(record)),
             truncated_mean_ns: (!truncated.is_empty()).then(|| stats::mean(truncated).round() as u64),
             service_ns,
             end_to_end_ns,
@@ -70,6 +76,13 @@ impl Measures {
             overloaded,
         }
     }
+}
+
+/// Requests per second that the best-effort servers finished within the span, all together.
+fn peers_rate(record: &Record) -> Option<f64> {
+    let in_span = |request: &&Request| request.end_ns <= record.span_ns;
+    let served = record.peers.iter().flatten().filter(in_span).count();
+    (!record.peers.is_empty() && record.span_ns > 0).then(|| served as f64 * 1e9 / record.span_ns as f64)
 }
 
 #[cfg(test)]
@@ -91,6 +104,8 @@ mod tests {
                 request(800, 800, 900),
             ],
             best_effort: Some(Progress { iterations: 3, partial: 0.5, elapsed_ns: 500_000_000 }),
+            peers: Vec::new(),
+            iteration_ends: Vec::new(),
         };
         let m = Measures::of("k".to_owned(), &record, true);
         assert_eq!(m.service_ns.unwrap().mean, 125.0);
@@ -103,5 +118,9 @@ mod tests {
         let closed = Measures::of("k".to_owned(), &record, false);
         assert_eq!((closed.end_to_end_ns, closed.utilisation), (None, None));
         assert_eq!(closed.hp_rate_hz, Some(4e9 / 900.0));
+        // Of the peers' three requests one ends after the span of 1 us.
+        let peers = vec![vec![request(0, 0, 10), request(900, 900, 1001)], vec![request(5, 10, 20)]];
+        let crowd = Record { best_effort: None, peers, ..record };
+        assert_eq!(Measures::of("k".to_owned(), &crowd, true).be_rate_hz, Some(2e6));
     }
 }

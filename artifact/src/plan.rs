@@ -1,5 +1,7 @@
 //! From experiments to cells: which, in which order, and at what cost.
 
+mod kinds;
+
 use crate::cell::{Cell, Kind, Span};
 use crate::experiment::Experiment;
 use crate::library::Library;
@@ -53,6 +55,9 @@ impl Plan {
     }
 
     fn rows(&mut self, e: &Experiment, library: &Library) -> Result<Vec<Planned>> {
+        if let Some(cells) = kinds::cells(e)? {
+            return Ok(cells.into_iter().map(|cell| self.row(cell, e.span, library)).collect());
+        }
         let mut pairs = Vec::new();
         for seed in &e.seeds {
             for load in &e.loads {
@@ -153,7 +158,7 @@ impl Plan {
                 let (mut simulated, mut wall) = ("-".to_owned(), "-".to_owned());
                 if let Some(seconds) = simulated_seconds(cell, library).filter(|_| row.skip.is_none()) {
                     simulated = format!("{seconds:.0} s");
-                    wall = format!("{:.1} s", seconds / rate(&cell.system));
+                    wall = format!("{:.1} s", seconds / pace(cell));
                 }
                 let _ = writeln!(
                     text,
@@ -162,7 +167,7 @@ impl Plan {
                     cell.kind.name(),
                     cell.system,
                     cell.inference.as_ref().unwrap_or(&blank),
-                    cell.training.as_ref().unwrap_or(&blank),
+                    company(cell).as_ref().unwrap_or(&blank),
                     cell.load.map(|load| load.to_string()).unwrap_or_default(),
                     cell.seed,
                     simulated,
@@ -182,7 +187,7 @@ impl Plan {
         for (_, cell) in self.cells.iter().enumerate().filter(|(index, _)| !skipped.contains(index)) {
             if let Some(seconds) = simulated_seconds(cell, library) {
                 simulated += seconds;
-                wall += seconds / rate(&cell.system);
+                wall += seconds / pace(cell);
             }
         }
         let minutes = wall / jobs as f64 / 60.0;
@@ -214,13 +219,28 @@ fn span_for(system: &str, e: &Experiment) -> Result<Span> {
     Ok(Span { min_seconds: settles, ..e.span })
 }
 
+/// Who runs beside the high-priority server.
+fn company(cell: &Cell) -> Option<String> {
+    match cell.kind {
+        Kind::Crowd { clients, pattern } => {
+            let others = clients - 1;
+            Some(format!("{others} server{}, {}", if others == 1 { "" } else { "s" }, pattern.name()))
+        }
+        _ => cell.training.clone(),
+    }
+}
+
 fn too_large(cell: &Cell, library: &Library) -> Option<String> {
     let memory = |id: &Option<String>| Some(library.program(id.as_deref()?).ok()?.memory_bytes);
-    let together = memory(&cell.inference)?.checked_add(memory(&cell.training)?)?;
+    let (server, who) = (memory(&cell.inference)?, "the two jobs");
+    let (together, who) = match cell.kind {
+        Kind::Crowd { clients, .. } => (server.checked_mul(u64::from(clients))?, "the servers"),
+        _ => (server.checked_add(memory(&cell.training)?)?, who),
+    };
     let device = library.machine.memory_bytes;
     (u128::from(together) * 100 > u128::from(device) * u128::from(MEMORY_PERCENT)).then(|| {
         format!(
-            "does not fit: the two jobs need {:.1} GiB of the device's {:.1} GiB",
+            "does not fit: {who} need {:.1} GiB of the device's {:.1} GiB",
             together as f64 / (1u64 << 30) as f64,
             device as f64 / (1u64 << 30) as f64
         )
@@ -245,6 +265,14 @@ pub fn simulated_seconds(cell: &Cell, library: &Library) -> Option<f64> {
     })
 }
 
+/// As [`rate`] for a cell: every event of a crowd concerns all of its servers.
+pub fn pace(cell: &Cell) -> f64 {
+    match cell.kind {
+        Kind::Crowd { clients, .. } => rate(&cell.system).min(600.0 / f64::from(clients).powi(2)),
+        _ => rate(&cell.system),
+    }
+}
+
 /// Simulated seconds per second on one core, for estimates only: means over the default experiments on a 2-core AMD EPYC,
 /// rounded down. The simulator's cost follows the events on the device, so systems that run both jobs at once cost most.
 pub fn rate(system: &str) -> f64 {
@@ -264,7 +292,8 @@ pub fn rate(system: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Load, Source};
+    use crate::cell::{Load, Pattern, Source};
+    use crate::experiment::{Crowd, Form, Intervals};
 
     fn experiment(systems: &[&str], quick: bool, min_seconds: u64) -> Experiment {
         Experiment {
@@ -284,6 +313,7 @@ mod tests {
             span: Span { min_seconds, min_requests: 100 },
             claims: Vec::new(),
             size: if quick { Size::Quick } else { Size::Default },
+            form: Form::Pairs,
         }
     }
 
@@ -313,6 +343,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_crowd_has_a_cell_for_each_number_of_servers() {
+        let mut crowd = experiment(&["mps", "gate"], false, 60);
+        crowd.training.clear();
+        crowd.form = Form::Crowd(Crowd {
+            clients: vec![1, 3],
+            patterns: vec![Pattern::Independent, Pattern::Coinciding],
+        });
+        let plan = Plan::new(vec![crowd], &library()).unwrap();
+        // 1 stream, 1 paced, 2 numbers x 2 patterns x 2 systems.
+        assert_eq!(plan.cells.len(), 10);
+        let last = plan.tables[0].rows.last().unwrap();
+        let cell = &plan.cells[last.cell];
+        assert_eq!(cell.to_string(), "crowd gate a 3 servers, coinciding arrivals load 0.5 seed 1");
+        assert!(last.solo_stream.is_some() && last.solo_paced.is_some() && last.solo_training.is_none());
+    }
+
+    #[test]
+    fn a_timeline_is_no_pair() {
+        let mut timeline = experiment(&["no-sharing", "mps"], false, 60);
+        let pairs = timeline.clone();
+        let intervals = Intervals { arrivals_seconds: 3, latency_seconds: 10, progress_seconds: 30 };
+        timeline.form = Form::Timeline(intervals);
+        let plan = Plan::new(vec![timeline, pairs], &library()).unwrap();
+        // Both share the solo cells: 1 stream, 1 paced, 2 trainings; each has 2 of its own.
+        assert_eq!(plan.cells.len(), 8);
+        assert_eq!(plan.cells.iter().filter(|cell| cell.kind == Kind::Timeline).count(), 2);
     }
 
     #[test]

@@ -37,8 +37,8 @@ pub fn inputs(
             }
         }
         let trace = match experiment.source {
-            Source::Maf2 if root.path().join(MAF2_TEXT).exists() => Some(MAF2_TEXT),
-            Source::Maf2 => Some("traces/data/maf2_first998_rows.csv"),
+            Source::Maf2 | Source::Maf2TwoWeeks if root.path().join(MAF2_TEXT).exists() => Some(MAF2_TEXT),
+            Source::Maf2 | Source::Maf2TwoWeeks => Some("traces/data/maf2_first998_rows.csv"),
             Source::AzureLlmCode => Some("traces/data/AzureLLMInferenceTrace_code.csv"),
             Source::AzureLlmConv => Some("traces/data/AzureLLMInferenceTrace_conv.csv"),
             Source::Poisson => None,

@@ -13,7 +13,7 @@ use crate::summary::Finished;
 use crate::traffic::{self, Traffic};
 use anyhow::{Context, Result, anyhow, ensure};
 use rayon::prelude::*;
-use sim::{Scenario, System};
+use sim::{BestEffort, Scenario, System};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
@@ -143,12 +143,17 @@ impl<'a> Run<'a> {
         let system = System::parse(&cell.system)?;
         let program = |id: &Option<String>| id.as_deref().map(|id| self.library.program(id)).transpose();
         let (inference, training) = (program(&cell.inference)?, program(&cell.training)?);
-        let arrivals = match (cell.is_paced(), cell.source, cell.load) {
-            (true, Some(source), Some(load)) => {
-                Some(self.traffic.arrivals(cell, source, load, solo_mean_ns)?)
+        let mut lists = match (cell.kind, cell.source, cell.load) {
+            (Kind::Crowd { clients, pattern }, Some(source), Some(load)) => {
+                self.traffic.crowd(cell, (clients, pattern), source, load, solo_mean_ns)?
             }
-            _ => None,
-        };
+            (_, Some(source), Some(load)) if cell.is_paced() => {
+                vec![self.traffic.arrivals(cell, source, load, solo_mean_ns)?]
+            }
+            _ => Vec::new(),
+        }
+        .into_iter();
+        let (arrivals, peers) = (lists.next(), lists.collect::<Vec<_>>());
         let closed_loop = match (cell.kind, inference) {
             (Kind::SoloStream, Some(program)) => {
                 Some(plan::closed_loop_requests(cell, program.unprofiled_mean_ns))
@@ -170,6 +175,7 @@ impl<'a> Run<'a> {
                 inference,
                 training,
                 arrivals: arrivals.as_ref(),
+                peers: &peers,
                 span_ns,
                 closed_loop,
             },
@@ -179,11 +185,14 @@ impl<'a> Run<'a> {
             (Some(program), None, Some(requests)) => Some((program, sim::Traffic::ClosedLoop { requests })),
             _ => None,
         };
+        let servers = inference.into_iter().flat_map(|program| {
+            peers.iter().map(|list| BestEffort::server(program, sim::Traffic::Paced(&list.times_ns)))
+        });
         let scenario = Scenario {
             machine: &self.library.machine,
             system: &system,
             high,
-            best_effort: training.into_iter().collect(),
+            best_effort: training.into_iter().map(BestEffort::from).chain(servers).collect(),
             span_ns,
             seed: cell.seed,
         };
@@ -248,33 +257,41 @@ impl<'a> Run<'a> {
                     self.executor.backend()
                 ))
             })?;
-        samples::check(&outcome.requests).context("the backend's answer")?;
+        for requests in std::iter::once(&outcome.requests).chain(&outcome.best_effort_requests) {
+            samples::check(requests).context("the backend's answer")?;
+        }
         ensure!(
             scenario.high.is_none() || !outcome.requests.is_empty(),
             "no request was completed in {} s, so there is nothing to report",
             outcome.end_ns / 1_000_000_000
         );
+        let is_crowd = matches!(cell.kind, Kind::Crowd { .. });
         Ok(Record {
             trace,
             span_ns: scenario.span_ns,
             end_ns: outcome.end_ns,
             arrivals,
             requests: outcome.requests,
-            best_effort: outcome.best_effort.first().copied(),
+            best_effort: cell.training.as_ref().and(outcome.best_effort.first().copied()),
+            peers: if is_crowd { outcome.best_effort_requests } else { Vec::new() },
+            iteration_ends: match (cell.kind, outcome.iteration_ends.into_iter().next()) {
+                (Kind::Timeline, Some(ends)) => ends,
+                _ => Vec::new(),
+            },
         })
     }
 }
 
 /// Estimated seconds on one core.
 fn cost(cell: &Cell, library: &Library) -> f64 {
-    plan::simulated_seconds(cell, library).unwrap_or(0.0) / plan::rate(&cell.system)
+    plan::simulated_seconds(cell, library).unwrap_or(0.0) / plan::pace(cell)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cell::{Load, Source, Span};
-    use crate::experiment::Experiment;
+    use crate::experiment::{Experiment, Form};
     use crate::root::Root;
     use sim::{Outcome, Request};
 
@@ -298,6 +315,8 @@ mod tests {
             Ok(Outcome {
                 requests,
                 best_effort: Vec::new(),
+                best_effort_requests: Vec::new(),
+                iteration_ends: Vec::new(),
                 end_ns: scenario.span_ns,
                 counters: Default::default(),
             })
@@ -323,6 +342,7 @@ mod tests {
             span: Span { min_seconds: 1, min_requests: 100 },
             claims: Vec::new(),
             size: flags::Size::Quick,
+            form: Form::Pairs,
         };
         let folder = tempfile::tempdir().unwrap();
         let library = Library::fake(["a", "t"].into_iter()).unwrap();

@@ -6,21 +6,49 @@ use sim::Request;
 use std::io::Cursor;
 
 const COLUMNS: [&str; 3] = ["arrival_ns", "start_ns", "end_ns"];
+/// Of best-effort servers: which one, counted from 0.
+const SERVER: &str = "server";
 
 /// As the bytes of a Parquet file, zstd-compressed.
 ///
 /// # Errors
 /// The Parquet writer's.
 pub fn encode(requests: &[Request]) -> Result<Vec<u8>> {
+    write(times(requests.iter()))
+}
+
+/// The requests of several servers as the bytes of such a file, with the number of the server before the times.
+///
+/// # Errors
+/// The Parquet writer's.
+pub fn encode_peers(peers: &[Vec<Request>]) -> Result<Vec<u8>> {
+    let server = peers.iter().enumerate().flat_map(|(k, requests)| requests.iter().map(move |_| k as u64));
+    let mut columns = vec![Column::new(SERVER.into(), server.collect::<Vec<u64>>())];
+    columns.extend(times(peers.iter().flatten()));
+    write(columns)
+}
+
+/// Ends of iterations as the bytes of such a file.
+///
+/// # Errors
+/// The Parquet writer's.
+pub fn encode_ends(ends_ns: &[u64]) -> Result<Vec<u8>> {
+    write(vec![Column::new(COLUMNS[2].into(), ends_ns.to_vec())])
+}
+
+fn times<'a>(requests: impl Iterator<Item = &'a Request> + Clone) -> Vec<Column> {
     let column = |name: &str, of: fn(&Request) -> u64| {
-        Column::new(name.into(), requests.iter().map(of).collect::<Vec<u64>>())
+        Column::new(name.into(), requests.clone().map(of).collect::<Vec<u64>>())
     };
-    let columns = vec![
+    vec![
         column(COLUMNS[0], |r| r.arrival_ns),
         column(COLUMNS[1], |r| r.start_ns),
         column(COLUMNS[2], |r| r.end_ns),
-    ];
-    let mut frame = DataFrame::new(requests.len(), columns)?;
+    ]
+}
+
+fn write(columns: Vec<Column>) -> Result<Vec<u8>> {
+    let mut frame = DataFrame::new(columns.first().map_or(0, Column::len), columns)?;
     let mut bytes = Vec::new();
     ParquetWriter::new(&mut bytes).with_compression(ParquetCompression::Zstd(None)).finish(&mut frame)?;
     Ok(bytes)
@@ -31,21 +59,54 @@ pub fn encode(requests: &[Request]) -> Result<Vec<u8>> {
 /// # Errors
 /// Not Parquet, another set of columns, a missing number, or times that run backwards, with the row.
 pub fn decode(bytes: Vec<u8>) -> Result<Vec<Request>> {
-    let frame = ParquetReader::new(Cursor::new(bytes)).finish().context("not a readable Parquet file")?;
-    let column = |name: &str| -> Result<Vec<u64>> {
-        let values = frame.column(name)?.u64().with_context(|| format!("column {name}"))?;
-        ensure!(values.null_count() == 0, "column {name} has missing numbers");
-        Ok(values.into_no_null_iter().collect())
-    };
-    let [arrival, start, end] = [column(COLUMNS[0])?, column(COLUMNS[1])?, column(COLUMNS[2])?];
-    let requests: Vec<Request> = arrival
-        .into_iter()
-        .zip(start)
-        .zip(end)
-        .map(|((arrival_ns, start_ns), end_ns)| Request { arrival_ns, start_ns, end_ns })
-        .collect();
+    let requests = requests(&read(bytes)?)?;
     check(&requests)?;
     Ok(requests)
+}
+
+/// From the bytes of [`encode_peers`] of so many servers.
+///
+/// # Errors
+/// As [`decode`]; and a server that is none of them.
+pub fn decode_peers(bytes: Vec<u8>, servers: u64) -> Result<Vec<Vec<Request>>> {
+    ensure!(servers <= sim::MOST_JOBS as u64, "{servers} servers are more than a cell can have");
+    let frame = read(bytes)?;
+    let mut peers = vec![Vec::new(); servers as usize];
+    for (row, (server, request)) in numbers(&frame, SERVER)?.into_iter().zip(requests(&frame)?).enumerate() {
+        let list = peers.get_mut(server as usize);
+        list.with_context(|| format!("row {row}: there is no server {server}"))?.push(request);
+    }
+    for (server, list) in peers.iter().enumerate() {
+        check(list).with_context(|| format!("server {server}"))?;
+    }
+    Ok(peers)
+}
+
+/// From the bytes of [`encode_ends`] of so many iterations.
+///
+/// # Errors
+/// As [`decode`]; and another number of them.
+pub fn decode_ends(bytes: Vec<u8>, iterations: u64) -> Result<Vec<u64>> {
+    let ends = numbers(&read(bytes)?, COLUMNS[2])?;
+    ensure!(ends.len() as u64 == iterations, "{} rows, not {iterations}", ends.len());
+    ensure!(ends.is_sorted(), "the ends of iterations run backwards");
+    Ok(ends)
+}
+
+fn read(bytes: Vec<u8>) -> Result<DataFrame> {
+    ParquetReader::new(Cursor::new(bytes)).finish().context("not a readable Parquet file")
+}
+
+fn numbers(frame: &DataFrame, name: &str) -> Result<Vec<u64>> {
+    let values = frame.column(name)?.u64().with_context(|| format!("column {name}"))?;
+    ensure!(values.null_count() == 0, "column {name} has missing numbers");
+    Ok(values.into_no_null_iter().collect())
+}
+
+fn requests(frame: &DataFrame) -> Result<Vec<Request>> {
+    let [arrival, start, end] = [0, 1, 2].map(|k| numbers(frame, COLUMNS[k]));
+    let times = arrival?.into_iter().zip(start?).zip(end?);
+    Ok(times.map(|((arrival_ns, start_ns), end_ns)| Request { arrival_ns, start_ns, end_ns }).collect())
 }
 
 /// Checks that the times of requests are on one clock and in order.

@@ -18,6 +18,8 @@ const CELL: &str = "cell.toml";
 /// The last line of [`CELL`]: without it, a file that ends within a number would be taken for whole.
 const SEAL: &str = "# SHA-256 of the lines above: ";
 const SAMPLES: &str = "samples.parquet";
+const PEERS: &str = "peers.parquet";
+const ITERATIONS: &str = "iterations.parquet";
 /// Of folders that are not finished. No key starts with a dot.
 const TEMPORARY: &str = ".partial-";
 
@@ -45,6 +47,12 @@ struct CellFile {
     outcome: Option<OutcomeTable>,
     #[serde(skip_serializing_if = "Option::is_none")]
     best_effort: Option<BestEffortTable>,
+    /// [`PEERS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peers: Option<FileTable>,
+    /// [`ITERATIONS`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iterations: Option<FileTable>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -65,6 +73,15 @@ struct BestEffortTable {
     iterations: u64,
     partial: f64,
     elapsed_ns: u64,
+}
+
+/// A file beside `cell.toml` that some kinds of cells have.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTable {
+    /// Servers of [`PEERS`], iterations of [`ITERATIONS`].
+    count: u64,
+    sha256: String,
 }
 
 /// A run folder that no other process writes.
@@ -113,6 +130,14 @@ impl Store {
         read(&self.cells.join(inputs.key()), inputs)
     }
 
+    /// What is stored under a key.
+    ///
+    /// # Errors
+    /// As [`read_any`].
+    pub fn read_key(&self, key: &str) -> Result<Stored> {
+        Ok(read_any(&self.cells.join(key))?.1)
+    }
+
     /// Stores a result; replaces what was there.
     ///
     /// # Errors
@@ -130,6 +155,8 @@ impl Store {
                 inputs: inputs.map().clone(),
                 outcome: None,
                 best_effort: None,
+                peers: None,
+                iterations: None,
             };
             match result {
                 Ok(record) => {
@@ -148,6 +175,17 @@ impl Store {
                         elapsed_ns: p.elapsed_ns,
                     });
                     write_synced(&temporary.path().join(SAMPLES), &bytes)?;
+                    let write = |name: &str, count: usize, bytes: Vec<u8>| -> Result<Option<FileTable>> {
+                        write_synced(&temporary.path().join(name), &bytes)?;
+                        Ok(Some(FileTable { count: count as u64, sha256: key::sha256(&bytes) }))
+                    };
+                    if !record.peers.is_empty() {
+                        file.peers = write(PEERS, record.peers.len(), samples::encode_peers(&record.peers)?)?;
+                    }
+                    let ends = &record.iteration_ends;
+                    if !ends.is_empty() {
+                        file.iterations = write(ITERATIONS, ends.len(), samples::encode_ends(ends)?)?;
+                    }
                 }
                 Err(message) => {
                     file.status = "failed".to_owned();
@@ -225,14 +263,7 @@ pub fn read_any(folder: &Path) -> Result<(Inputs, Stored)> {
     }
     ensure!(file.status == "ok", "{CELL} has the unknown status `{}`", file.status);
     let outcome = file.outcome.with_context(|| format!("{CELL} has no outcome"))?;
-    let bytes = bounded::bytes(&folder.join(SAMPLES), bounded::SAMPLES)
-        .with_context(|| format!("cannot read {SAMPLES}"))?;
-    let digest = key::sha256(&bytes);
-    ensure!(
-        digest == outcome.samples_sha256,
-        "{SAMPLES} has the SHA-256 {digest}, but {CELL} says {}",
-        outcome.samples_sha256
-    );
+    let bytes = beside(folder, SAMPLES, &outcome.samples_sha256)?;
     let requests = samples::decode(bytes).with_context(|| SAMPLES.to_owned())?;
     ensure!(
         requests.len() as u64 == outcome.requests,
@@ -251,8 +282,27 @@ pub fn read_any(folder: &Path) -> Result<(Inputs, Stored)> {
             partial: b.partial,
             elapsed_ns: b.elapsed_ns,
         }),
+        peers: match &file.peers {
+            None => Vec::new(),
+            Some(table) => samples::decode_peers(beside(folder, PEERS, &table.sha256)?, table.count)
+                .with_context(|| PEERS.to_owned())?,
+        },
+        iteration_ends: match &file.iterations {
+            None => Vec::new(),
+            Some(table) => samples::decode_ends(beside(folder, ITERATIONS, &table.sha256)?, table.count)
+                .with_context(|| ITERATIONS.to_owned())?,
+        },
     };
     Ok((inputs, Stored::Done(record)))
+}
+
+/// The bytes of a file of the cell, which must have this digest.
+fn beside(folder: &Path, name: &str, sha256: &str) -> Result<Vec<u8>> {
+    let bytes = bounded::bytes(&folder.join(name), bounded::SAMPLES)
+        .with_context(|| format!("cannot read {name}"))?;
+    let digest = key::sha256(&bytes);
+    ensure!(digest == sha256, "{name} has the SHA-256 {digest}, but {CELL} says {sha256}");
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -272,6 +322,8 @@ mod tests {
             arrivals: 1,
             requests: vec![Request { arrival_ns: 1, start_ns: 2, end_ns: 12 }],
             best_effort: Some(Progress { iterations: 7, partial: 0.1, elapsed_ns: 12 }),
+            peers: Vec::new(),
+            iteration_ends: Vec::new(),
         }
     }
 
@@ -285,6 +337,13 @@ mod tests {
         store.write(&inputs(1), Ok(&record())).unwrap();
         assert_eq!(store.read(&inputs(1)), Stored::Done(record()));
         assert_eq!(store.read(&inputs(2)), Stored::Absent);
+        // A server that served nothing is there too.
+        let peers = vec![record().requests, Vec::new(), record().requests];
+        let more = Record { peers, iteration_ends: vec![5, 9], best_effort: None, ..record() };
+        store.write(&inputs(2), Ok(&more)).unwrap();
+        assert_eq!(store.read(&inputs(2)), Stored::Done(more));
+        fs::write(run.path().join("cells").join(inputs(2).key()).join(PEERS), b"PAR1").unwrap();
+        assert!(matches!(store.read(&inputs(2)), Stored::Broken(reason) if reason.contains(PEERS)));
     }
 
     #[test]

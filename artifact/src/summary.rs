@@ -1,7 +1,7 @@
 //! `<experiment>.csv`: one row per planned cell, with the ratios that need several cells. The columns are documented in
 //! docs/FORMATS.md; their names are those of the fields of [`Row`].
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Kind};
 use crate::measures::Measures;
 use crate::plan::{Plan, Planned, Table};
 use crate::stats::{self, Summary};
@@ -75,6 +75,8 @@ pub struct Row {
     pub be_norm_2d: Option<f64>,
     pub baseline_p99_ms: Option<f64>,
     pub p99_overhead: Option<f64>,
+    pub clients: Option<u64>,
+    pub arrivals: String,
 }
 
 /// The rows of one experiment, in plan order.
@@ -104,6 +106,10 @@ pub fn rows(plan: &Plan, table: &Table, finished: &[Finished], backend: &str, ma
 
 impl Row {
     fn new(cell: &Cell, experiment: &str, backend: &str, machine: &str) -> Row {
+        let crowd = match cell.kind {
+            Kind::Crowd { clients, pattern } => Some((clients, pattern)),
+            _ => None,
+        };
         Row {
             experiment: experiment.to_owned(),
             backend: backend.to_owned(),
@@ -114,6 +120,8 @@ impl Row {
             training: cell.training.clone().unwrap_or_default(),
             load: cell.load.map(|load| load.ratio()),
             seed: cell.seed,
+            clients: crowd.map(|(clients, _)| u64::from(clients)),
+            arrivals: crowd.map(|(_, pattern)| pattern.name().to_owned()).unwrap_or_default(),
             ..Row::default()
         }
     }
@@ -221,6 +229,8 @@ mod tests {
                 .map(|k| Request { arrival_ns: times(k).0, start_ns: times(k).0, end_ns: times(k).1 })
                 .collect(),
             best_effort: Some(Progress { iterations, partial: 0.0, elapsed_ns: 1_000_000_000 }),
+            peers: Vec::new(),
+            iteration_ends: Vec::new(),
         };
         Finished::Ok(Box::new(Measures::of("k".to_owned(), &record, true)))
     }
@@ -258,6 +268,6 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(read_csv(&path).unwrap(), rows);
         let text = String::from_utf8(bytes).unwrap();
-        assert!(text.ends_with(",failed,\"a, \"\"b\"\"\",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"), "{text}");
+        assert!(text.ends_with(",failed,\"a, \"\"b\"\"\",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"), "{text}");
     }
 }

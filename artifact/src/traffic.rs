@@ -1,6 +1,6 @@
 //! Planned arrivals of a cell, from the traces.
 
-use crate::cell::{Cell, Load, Source};
+use crate::cell::{Cell, Load, Pattern, Source};
 use crate::root::Root;
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
@@ -32,7 +32,10 @@ impl Traffic {
     pub fn arrivals(&self, cell: &Cell, source: Source, load: Load, solo_mean_ns: u64) -> Result<Arrivals> {
         let name = match source {
             Source::Maf2 if self.maf2_text.exists() => traces::Source::Maf2Full(self.maf2_text.clone()),
-            Source::Maf2 => traces::Source::Maf2Excerpt,
+            Source::Maf2TwoWeeks if self.maf2_text.exists() => {
+                traces::Source::Maf2TwoWeeks(self.maf2_text.clone())
+            }
+            Source::Maf2 | Source::Maf2TwoWeeks => traces::Source::Maf2Excerpt,
             Source::Poisson => traces::Source::Poisson,
             Source::AzureLlmCode => traces::Source::AzureLlmCode,
             Source::AzureLlmConv => traces::Source::AzureLlmConv,
@@ -61,6 +64,29 @@ impl Traffic {
         );
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).insert(arrivals.note.clone());
         Ok(arrivals)
+    }
+
+    /// The arrivals of every server of a crowd, the high-priority one first. A server keeps its list whatever the number
+    /// of servers.
+    ///
+    /// # Errors
+    /// As [`Traffic::arrivals`].
+    pub fn crowd(
+        &self,
+        cell: &Cell,
+        (clients, pattern): (u8, Pattern),
+        source: Source,
+        load: Load,
+        solo_mean_ns: u64,
+    ) -> Result<Vec<Arrivals>> {
+        let list = |client: u8| {
+            let seed = match pattern {
+                Pattern::Coinciding => cell.seed,
+                Pattern::Independent => cell.seed.wrapping_add(u64::from(client) << 32),
+            };
+            self.arrivals(&Cell { seed, ..cell.clone() }, source, load, solo_mean_ns)
+        };
+        (0..clients).map(list).collect()
     }
 
     /// How the lists made so far came about: rows read and left out, the rule, how bursty they are.

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::axis::Scale;
 use crate::canvas::{Anchor, Picture};
+use crate::crowd::{self, Crowd};
 use crate::fig5::{heading, latency_range, marks};
 use crate::grid::{Grid, Panel};
 use crate::layout::Layout;
@@ -18,7 +19,7 @@ pub const HEIGHT: i32 = 540;
 ///
 /// # Errors
 /// The bundled font cannot be used.
-pub fn picture(grid: &Grid) -> Result<Picture> {
+pub fn picture(grid: &Grid, crowd: Option<&Crowd>) -> Result<Picture> {
     let mut picture = Picture::default();
     let title = "Performance decomposition (a): p99 latency without scheduling or transformation";
     let banner = page::banner_text(&grid.facts, grid.requests());
@@ -31,13 +32,22 @@ pub fn picture(grid: &Grid) -> Result<Picture> {
     let y = page::legend(&mut picture, y, &entries)?;
     let below = panels(&mut picture, y, grid, |(min, max)| Scale::log(min, max, head(HEIGHT)))?;
     let mut notes = page::grid_notes(grid, false);
-    notes.push(PANEL_B.to_owned());
+    let Some(crowd) = crowd else {
+        notes.push(PANEL_B.to_owned());
+        page::footnotes(&mut picture, below, &notes)?;
+        return Ok(picture);
+    };
+    let title = "Scalability (b): one high-priority server among best-effort servers";
+    let y = page::section(&mut picture, below + 30, title, &crowd.facts, &crowd.banner())?;
+    let below = crowd::panels(&mut picture, y, crowd)?;
+    notes.iter_mut().for_each(|note| note.insert_str(0, "(a) "));
+    notes.extend(crowd::notes(crowd).into_iter().map(|note| format!("(b) {note}")));
     page::footnotes(&mut picture, below, &notes)?;
     Ok(picture)
 }
 
 /// What is said wherever the figure is drawn or named.
-pub const PANEL_B: &str = "Panel b is not part of this version's data.";
+pub const PANEL_B: &str = "Panel b: run the experiment fig7b too.";
 
 /// One panel per server: for each training a bar alone and one under each system. Returns the y below them.
 ///

@@ -22,7 +22,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(values: &[f64], center: fn(&[f64]) -> Option<f64>) -> Option<Spread> {
+    /// Center and extremes; `None` for no values.
+    pub fn of(values: &[f64], center: fn(&[f64]) -> Option<f64>) -> Option<Spread> {
         let (min, max) = stats::range(values)?;
         Some(Spread { value: center(values)?, min, max })
     }
@@ -153,9 +154,18 @@ impl Facts {
     /// # Errors
     /// No pair rows, or rows of several backends, machines or loads: one picture must not mix them.
     pub fn of(records: &Records) -> Result<Facts> {
+        Facts::among(records, Kind::Pair, "pair")
+    }
+
+    /// As [`Facts::of`] with rows of another kind in the place of pairs.
+    ///
+    /// # Errors
+    /// See [`Facts::of`].
+    pub fn among(records: &Records, kind: Kind, name: &str) -> Result<Facts> {
         let path = &records.path;
-        let Some(first) = records.pairs().next() else {
-            bail!("{}: no rows of kind `pair`; next: run the experiment again", path.display())
+        let rows = || records.rows.iter().filter(|r| r.kind == kind);
+        let Some(first) = rows().next() else {
+            bail!("{}: no rows of kind `{name}`; next: run the experiment again", path.display())
         };
         for r in &records.rows {
             if r.backend != first.backend || r.machine != first.machine {
@@ -167,15 +177,15 @@ impl Facts {
             }
         }
         let load = first.load.unwrap_or_default();
-        for r in records.pairs() {
+        for r in rows() {
             if r.load != first.load {
                 let other = r.load.unwrap_or_default();
                 return Err(mixed(path, r.line, "load", &load.to_string(), &other.to_string()));
             }
         }
         let mut traces: Vec<String> = Vec::new();
-        let mut seeds: Vec<u64> = records.pairs().filter_map(|r| r.seed).collect();
-        for trace in records.pairs().filter_map(|r| r.trace.clone()) {
+        let mut seeds: Vec<u64> = rows().filter_map(|r| r.seed).collect();
+        for trace in rows().filter_map(|r| r.trace.clone()) {
             if !traces.contains(&trace) {
                 traces.push(trace);
             }

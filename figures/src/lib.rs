@@ -8,6 +8,7 @@
 pub mod axis;
 pub mod canvas;
 pub mod chart;
+pub mod crowd;
 pub mod csv;
 pub mod fig10;
 pub mod fig4;
@@ -25,11 +26,14 @@ pub mod page;
 pub mod pairs;
 pub mod plot;
 pub mod published;
+pub mod recorded;
 pub mod records;
 pub mod registry;
+pub mod sheet;
 pub mod stats;
 pub mod style;
 pub mod sweep;
+pub mod timeline;
 pub mod workloads;
 
 pub use output::{Check, check, draw};

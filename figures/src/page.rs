@@ -67,7 +67,15 @@ fn count(n: u64) -> String {
 pub fn begin(picture: &mut Picture, title: &str, facts: &Facts, banner: &str) -> Result<i32> {
     picture.width = PAGE_WIDTH;
     picture.title = format!("{title}. {banner}");
-    let mut y = 16 + TITLE;
+    section(picture, 16, title, facts, banner)
+}
+
+/// Title and banner of a further part of a page. Returns the y below them.
+///
+/// # Errors
+/// Text cannot be measured.
+pub fn section(picture: &mut Picture, y: i32, title: &str, facts: &Facts, banner: &str) -> Result<i32> {
+    let mut y = y + TITLE;
     picture.text(Text { bold: true, ..text(title, MARGIN, y, TITLE, Anchor::Start) });
     y += 18;
     let lines = wrap(banner, SMALL, true, PAGE_WIDTH - 2 * MARGIN - 32)?;

@@ -7,8 +7,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
-use polars::prelude::{CsvReadOptions, DataFrame, SerReader};
+use anyhow::{Result, bail};
+
+pub use crate::sheet::frame;
+use crate::sheet::{self, Row};
 
 /// Columns of the format, in its order.
 pub const COLUMNS: &str = "key experiment backend machine kind system inference training load seed trace status error \
@@ -17,7 +19,7 @@ pub const COLUMNS: &str = "key experiment backend machine kind system inference 
     service_n service_mean_ns service_p50_ns service_p90_ns service_p95_ns service_p99_ns \
     e2e_n e2e_mean_ns e2e_p50_ns e2e_p90_ns e2e_p95_ns e2e_p99_ns \
     utilisation overloaded hp_rate_hz be_rate_hz hp_norm be_norm system_throughput hp_norm_2d be_norm_2d \
-    baseline_p99_ms p99_overhead";
+    baseline_p99_ms p99_overhead clients arrivals";
 
 fn columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.split_whitespace()
@@ -39,6 +41,10 @@ pub enum Kind {
     SoloPaced,
     SoloTraining,
     Pair,
+    /// As a pair, on a timeline.
+    Timeline,
+    /// One server among best-effort servers.
+    Crowd,
 }
 
 /// How a cell ended.
@@ -79,6 +85,12 @@ pub struct Record {
     pub be_norm: Option<f64>,
     pub system_throughput: Option<f64>,
     pub baseline_p99_ms: Option<f64>,
+    pub hp_rate_hz: Option<f64>,
+    pub be_rate_hz: Option<f64>,
+    /// Servers of a crowd.
+    pub clients: Option<u64>,
+    /// How their arrivals relate.
+    pub arrivals: Option<String>,
 }
 
 impl Record {
@@ -151,51 +163,10 @@ impl Records {
 /// Missing or unreadable file; unknown, missing or repeated columns; a value that does not parse, is not
 /// finite or is out of range; derived columns that contradict the ones they come from; a pair twice.
 pub fn read(path: &Path, experiment: &str) -> Result<Records> {
-    let frame = frame(path)?;
-    check_columns(path, &frame)?;
-    let mut rows = Vec::with_capacity(frame.height());
-    let mut line = 2;
-    for index in 0..frame.height() {
-        let row = Row::new(path, &frame, index, line)?;
-        rows.push(row.record(experiment)?);
-        // A quoted field may hold line breaks, which are lines of the file too.
-        line += 1 + row.fields.values().flatten().map(|v| v.matches('\n').count()).sum::<usize>();
-    }
+    let table = sheet::read(path, &columns().collect::<Vec<_>>())?;
+    let rows = table.iter().map(|row| row.record(experiment)).collect::<Result<Vec<_>>>()?;
     check_unique(path, &rows)?;
     Ok(Records { path: path.to_path_buf(), rows })
-}
-
-/// The fields of a CSV file, all as text, so that a bad value can be shown as it stands there.
-///
-/// # Errors
-/// Missing, unreadable or too large a file.
-pub fn frame(path: &Path) -> Result<DataFrame> {
-    let unreadable =
-        || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
-    bounded::check(path, bounded::TABLE).with_context(unreadable)?;
-    CsvReadOptions::default()
-        .with_has_header(true)
-        .with_infer_schema_length(Some(0))
-        .with_n_threads(Some(1))
-        .try_into_reader_with_file_path(Some(path.to_path_buf()))
-        .and_then(|reader| reader.finish())
-        .with_context(unreadable)
-}
-
-fn check_columns(path: &Path, frame: &DataFrame) -> Result<()> {
-    let names: Vec<String> = frame.get_column_names().iter().map(|n| n.to_string()).collect();
-    let unknown: Vec<_> = names.iter().filter(|n| columns().all(|c| c != n.as_str())).cloned().collect();
-    let missing: Vec<_> = columns().filter(|c| names.iter().all(|n| n != c)).collect();
-    if unknown.is_empty() && missing.is_empty() {
-        return Ok(());
-    }
-    bail!(
-        "{}, line 1: unknown columns [{}], missing columns [{}]; next: compare with docs/FORMATS.md, then run the \
-         experiment again with this version",
-        path.display(),
-        unknown.join(", "),
-        missing.join(", ")
-    )
 }
 
 fn check_unique(path: &Path, rows: &[Record]) -> Result<()> {
@@ -215,76 +186,7 @@ fn check_unique(path: &Path, rows: &[Record]) -> Result<()> {
     Ok(())
 }
 
-/// One row as text, with what an error message needs.
-struct Row<'a> {
-    path: &'a Path,
-    line: usize,
-    fields: HashMap<&'static str, Option<String>>,
-}
-
-impl<'a> Row<'a> {
-    fn new(path: &'a Path, frame: &DataFrame, index: usize, line: usize) -> Result<Row<'a>> {
-        let mut fields = HashMap::new();
-        for column in columns() {
-            let value = frame.column(column)?.str()?.get(index).filter(|v| !v.is_empty());
-            fields.insert(column, value.map(str::to_owned));
-        }
-        Ok(Row { path, line, fields })
-    }
-
-    fn bad(&self, column: &str, problem: &str) -> anyhow::Error {
-        let value = self.text(column).unwrap_or_default();
-        anyhow!(
-            "{}, line {}, column `{column}`: value `{value}` {problem}; next: see docs/FORMATS.md and run the \
-             experiment again",
-            self.path.display(),
-            self.line
-        )
-    }
-
-    fn text(&self, column: &str) -> Option<String> {
-        self.fields.get(column).cloned().flatten()
-    }
-
-    fn required(&self, column: &str) -> Result<String> {
-        self.text(column).ok_or_else(|| self.bad(column, "is missing"))
-    }
-
-    fn count(&self, column: &str) -> Result<Option<u64>> {
-        self.text(column)
-            .map(|v| v.parse::<u64>().map_err(|_| self.bad(column, "is not a whole number >= 0")))
-            .transpose()
-    }
-
-    fn real(&self, column: &str, min: f64) -> Result<Option<f64>> {
-        let Some(text) = self.text(column) else { return Ok(None) };
-        let value: f64 = text.parse().map_err(|_| self.bad(column, "is not a number"))?;
-        if !value.is_finite() || value < min {
-            return Err(self.bad(column, &format!("is not a finite number >= {min}")));
-        }
-        Ok(Some(value))
-    }
-
-    /// A time that later gets divided by or drawn on a logarithmic axis.
-    fn time(&self, column: &str) -> Result<Option<f64>> {
-        let value = self.real(column, 0.0)?;
-        if value == Some(0.0) {
-            return Err(self.bad(column, "is not greater than 0"));
-        }
-        Ok(value)
-    }
-
-    /// Refuses a derived column that contradicts the ones it comes from. The tolerance allows for rounding in
-    /// the file.
-    fn agrees(&self, column: &str, stored: Option<f64>, computed: Option<f64>) -> Result<()> {
-        match (stored, computed) {
-            (Some(s), Some(c)) if (s - c).abs() > 1e-3 * (1.0 + c.abs()) => {
-                Err(self.bad(column, &format!("contradicts its row, which gives {c}")))
-            }
-            _ => Ok(()),
-        }
-    }
-
+impl Row<'_> {
     fn record(&self, experiment: &str) -> Result<Record> {
         self.required("key")?;
         if self.required("experiment")? != experiment {
@@ -300,7 +202,7 @@ impl<'a> Row<'a> {
                 self.time(&format!("{of}_{what}_{unit}"))?;
             }
         }
-        for column in ["utilisation", "hp_rate_hz", "be_rate_hz", "hp_norm_2d", "be_norm_2d"] {
+        for column in ["utilisation", "hp_norm_2d", "be_norm_2d"] {
             self.real(column, 0.0)?;
         }
         let kind = match self.required("kind")?.as_str() {
@@ -308,12 +210,20 @@ impl<'a> Row<'a> {
             "solo-paced" => Kind::SoloPaced,
             "solo-training" => Kind::SoloTraining,
             "pair" => Kind::Pair,
-            _ => return Err(self.bad("kind", "is not one of solo-stream, solo-paced, solo-training, pair")),
-        };
-        if kind == Kind::Pair {
-            for column in ["inference", "training", "load", "seed"] {
-                self.required(column)?;
+            "timeline" => Kind::Timeline,
+            "crowd" => Kind::Crowd,
+            _ => {
+                let known = "solo-stream, solo-paced, solo-training, pair, timeline, crowd";
+                return Err(self.bad("kind", &format!("is not one of {known}")));
             }
+        };
+        let needed: &[&str] = match kind {
+            Kind::Pair | Kind::Timeline => &["inference", "training", "load", "seed"],
+            Kind::Crowd => &["inference", "load", "seed", "clients", "arrivals"],
+            _ => &[],
+        };
+        for column in needed {
+            self.required(column)?;
         }
         let record = Record {
             line: self.line,
@@ -355,6 +265,10 @@ impl<'a> Row<'a> {
             be_norm: self.real("be_norm", 0.0)?,
             system_throughput: self.real("system_throughput", 0.0)?,
             baseline_p99_ms: self.time("baseline_p99_ms")?,
+            hp_rate_hz: self.real("hp_rate_hz", 0.0)?,
+            be_rate_hz: self.real("be_rate_hz", 0.0)?,
+            clients: self.count("clients")?,
+            arrivals: self.text("arrivals"),
         };
         if kind == Kind::Pair {
             let sum = record.hp_norm.zip(record.be_norm).map(|(hp, be)| hp + be);

@@ -2,12 +2,15 @@
 
 use anyhow::{Result, anyhow};
 
+use crate::crowd::{self, Crowd};
 use crate::fig6b::Loads;
 use crate::fig7a;
 use crate::fig9::Dots;
 use crate::fig10::Thresholds;
 use crate::grid::Grid;
 use crate::inputs::Inputs;
+use crate::recorded::{self, Durations};
+use crate::timeline::{self, Timeline};
 use crate::{fig4, fig5, fig6b, fig9, fig10, overheads, pairs, workloads};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
@@ -88,6 +91,20 @@ pub static ENTRIES: &[Entry] = &[
         },
     },
     Entry {
+        id: "fig6a",
+        title: "Timeline of recorded traffic",
+        experiments: &["fig6a"],
+        records: &["fig6a-series.csv"],
+        aliases: &["timeline", "two-week"],
+        upstream: "two-week time series (3 rows)",
+        paper_number: "inferred",
+        note: "",
+        render: |entry, inputs| {
+            let timeline = Timeline::of(inputs, entry.records[0])?;
+            figure(entry, &timeline::picture(&timeline)?, timeline::csv(&timeline))
+        },
+    },
+    Entry {
         id: "fig6b",
         title: "Load sweep: tail latency and best-effort throughput",
         experiments: &["fig6b"],
@@ -104,15 +121,64 @@ pub static ENTRIES: &[Entry] = &[
     Entry {
         id: "fig7",
         title: "Performance decomposition",
-        experiments: &["fig7a"],
+        experiments: &["fig7a", "fig7b"],
         records: &[],
         aliases: &["decomposition", "fig7a"],
-        upstream: "ablation bars",
+        upstream: "ablation bars; N workloads",
         paper_number: "inferred",
-        note: fig7a::PANEL_B,
+        note: "Panel b is drawn when the experiment fig7b was run too.",
         render: |entry, inputs| {
             let grid = Grid::of(inputs.first()?)?;
-            figure(entry, &fig7a::picture(&grid)?, fig5::csv(&grid))
+            let crowd = inputs.table("fig7b").map(Crowd::of).transpose()?;
+            let picture = fig7a::picture(&grid, crowd.as_ref())?;
+            let mut outputs = figure(entry, &picture, fig5::csv(&grid))?;
+            // The two panels have other columns.
+            let panel_b =
+                crowd.map(|crowd| Output::new(format!("figures/{}-b.csv", entry.id), crowd::csv(&crowd)));
+            outputs.extend(panel_b);
+            Ok(outputs)
+        },
+    },
+    Entry {
+        id: "fig7b",
+        title: "One to ten servers",
+        experiments: &["fig7b"],
+        records: &[],
+        aliases: &["scalability", "n-workloads"],
+        upstream: "N workloads: p99 and requests per minute",
+        paper_number: "inferred",
+        note: "also panel b of fig7",
+        render: |entry, inputs| {
+            let crowd = Crowd::of(inputs.first()?)?;
+            figure(entry, &crowd::picture(&crowd)?, crowd::csv(&crowd))
+        },
+    },
+    Entry {
+        id: "fig8",
+        title: "Kernel durations of the training jobs",
+        experiments: &[],
+        records: &["fig8-durations.csv"],
+        aliases: &["kernel-durations"],
+        upstream: "kernel-duration pies",
+        paper_number: "inferred",
+        note: "recorded, not simulated",
+        render: |entry, inputs| {
+            let durations = Durations::of(inputs, entry.records[0])?;
+            figure(entry, &recorded::picture(&durations)?, recorded::csv(&durations))
+        },
+    },
+    Entry {
+        id: "table1",
+        title: "Turnaround by scheduling granularity",
+        experiments: &[],
+        records: &["fig8-turnaround.csv"],
+        aliases: &["turnaround"],
+        upstream: "none: the paper's table of turnaround at iteration, kernel and block granularity",
+        paper_number: "inferred",
+        note: "recorded, not simulated; rounds of blocks are derived",
+        render: |entry, inputs| {
+            let (markdown, csv) = recorded::turnaround(entry.title, inputs, entry.records[0])?;
+            Ok(table(entry, markdown, csv))
         },
     },
     Entry {

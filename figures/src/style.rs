@@ -94,7 +94,7 @@ pub fn training_look(training: &str, index: usize) -> (Rgb, Form) {
     let known = rank < LOOKS.len();
     (Rgb(r, g, b), if known == at.is_multiple_of(2) { Form::Disc } else { Form::Square })
 }
-/// Position of a system in drawing order; unknown ones come last.
+
 /// Position of a system in drawing order, its parameters apart; unknown ones come last.
 pub fn system_rank(system: &str) -> usize {
     let name = system.split_once(':').map_or(system, |(name, _)| name);

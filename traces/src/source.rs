@@ -19,9 +19,14 @@ const LLM_CONV: &[u8] = include_bytes!("../data/AzureLLMInferenceTrace_conv.csv"
 const MAF2_DAYS: (u32, u32) = (3, 4);
 
 /// Spellings for messages, in the order of [`Source`].
-const SPELLINGS: &str = "maf2-excerpt, maf2-full:PATH, azure-llm-code, azure-llm-conv, poisson";
+const SPELLINGS: &str =
+    "maf2-excerpt, maf2-full:PATH, maf2-two-weeks:PATH, azure-llm-code, azure-llm-conv, poisson";
 
-/// A kind of traffic. Text form: `maf2-excerpt`, `maf2-full:PATH`, `azure-llm-code`, `azure-llm-conv`, `poisson`.
+/// All days of the trace: tally-bench's long run squeezes them into its span.
+const MAF2_TWO_WEEKS: (u32, u32) = (0, 14);
+
+/// A kind of traffic. Text form: `maf2-excerpt`, `maf2-full:PATH`, `maf2-two-weeks:PATH`, `azure-llm-code`,
+/// `azure-llm-conv`, `poisson`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Gaps of all functions together in the shipped excerpt of MAF2, resampled ([`bootstrap`], which also says why
@@ -30,6 +35,9 @@ pub enum Source {
     /// Day 3 of the most frequent function in the full MAF2 text at this path, by upstream's rule
     /// ([`mod@crate::shape`]).
     Maf2Full(PathBuf),
+    /// Days 0 to 14 of the same, by the same rule: upstream's long run squeezes them without thinning, which is the
+    /// rule's second case.
+    Maf2TwoWeeks(PathBuf),
     /// One hour of a code-completion service, by upstream's rule.
     AzureLlmCode,
     /// One hour of a chat service, by upstream's rule.
@@ -43,6 +51,7 @@ impl fmt::Display for Source {
         match self {
             Source::Maf2Excerpt => f.write_str("maf2-excerpt"),
             Source::Maf2Full(path) => write!(f, "maf2-full:{}", path.display()),
+            Source::Maf2TwoWeeks(path) => write!(f, "maf2-two-weeks:{}", path.display()),
             Source::AzureLlmCode => f.write_str("azure-llm-code"),
             Source::AzureLlmConv => f.write_str("azure-llm-conv"),
             Source::Poisson => f.write_str("poisson"),
@@ -57,6 +66,10 @@ impl FromStr for Source {
         if let Some(path) = text.strip_prefix("maf2-full:") {
             ensure!(!path.is_empty(), "maf2-full needs the path of the text: maf2-full:PATH");
             return Ok(Source::Maf2Full(path.into()));
+        }
+        if let Some(path) = text.strip_prefix("maf2-two-weeks:") {
+            ensure!(!path.is_empty(), "maf2-two-weeks needs the path of the text: maf2-two-weeks:PATH");
+            return Ok(Source::Maf2TwoWeeks(path.into()));
         }
         match text {
             "maf2-excerpt" => Ok(Source::Maf2Excerpt),
@@ -97,7 +110,8 @@ impl Source {
     pub fn load(&self) -> Result<Loaded> {
         match self {
             Source::Maf2Excerpt => maf2_excerpt(),
-            Source::Maf2Full(path) => maf2_full(maf2::read_path(path)?),
+            Source::Maf2Full(path) => maf2_full("maf2-full", maf2::read_path(path)?, MAF2_DAYS),
+            Source::Maf2TwoWeeks(path) => maf2_full("maf2-two-weeks", maf2::read_path(path)?, MAF2_TWO_WEEKS),
             Source::AzureLlmCode => azure_llm("azure-llm-code", "Azure LLM 2023, code", LLM_CODE),
             Source::AzureLlmConv => azure_llm("azure-llm-conv", "Azure LLM 2023, conversation", LLM_CONV),
             Source::Poisson => Ok(Loaded {
@@ -139,8 +153,7 @@ fn maf2_excerpt() -> Result<Loaded> {
     })
 }
 
-fn maf2_full(trace: Trace) -> Result<Loaded> {
-    let (from, to) = MAF2_DAYS;
+fn maf2_full(name: &str, trace: Trace, (from, to): (u32, u32)) -> Result<Loaded> {
     let report = &trace.report;
     let function = trace.most_frequent().with_context(|| format!("{} has no rows", report.file))?;
     let starts = function.window(from, to);
@@ -157,7 +170,7 @@ fn maf2_full(trace: Trace) -> Result<Loaded> {
     Ok(Loaded {
         label: format!("MAF2 days {from}-{to}"),
         identity: format!(
-            "source=maf2-full\nrule=upstream, days [{from}, {to})\n{}",
+            "source={name}\nrule=upstream, days [{from}, {to})\n{}",
             data_lines(report.bytes, report.fnv1a64)
         ),
         note: format!(

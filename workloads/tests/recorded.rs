@@ -89,7 +89,7 @@ fn alone(set: ProfileSet, id: &str) -> (f64, f64) {
         machine: &machine,
         system: &System::parse("no-sharing").unwrap(),
         high: inference.then_some((&profile.program, Traffic::ClosedLoop { requests: 40 })),
-        best_effort: if inference { vec![] } else { vec![&profile.program] },
+        best_effort: if inference { vec![] } else { vec![(&profile.program).into()] },
         span_ns: 60_000_000_000,
         seed: 1,
     };

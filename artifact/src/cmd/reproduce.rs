@@ -3,17 +3,19 @@
 use super::{CELLS_FAILED, say};
 use crate::cell::Cell;
 use crate::executor::Executor;
-use crate::experiment::Experiment;
-use crate::library::Library;
+use crate::experiment::{Classes, Experiment, Form};
+use crate::library::{Library, RECORDED_ON};
 use crate::plan::Plan;
 use crate::progress;
+use crate::recorded::{self, DurationRow, TurnaroundRow};
 use crate::root::Root;
 use crate::run::{Run, Tally};
 use crate::runinfo::{Invocation, RunInfo};
 use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
-use crate::{catalogue, claims, files, h200_check, sums};
+
+use crate::{catalogue, claims, files, h200_check, series, sums};
 use anyhow::{Context, Result, ensure};
 use flags::Reproduce;
 use std::path::Path;
@@ -56,8 +58,25 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     let mut tables = Vec::new();
     for table in &plan.tables {
         let rows = summary::rows(&plan, table, &finished, executor.backend(), &library.machine_label);
-        let path = folder.join(format!("{}.csv", table.experiment.id));
-        files::write_atomically(&path, &summary::to_csv(&rows)?)?;
+        let write = |suffix: &str, bytes: &[u8]| {
+            files::write_atomically(&folder.join(format!("{}{suffix}.csv", table.experiment.id)), bytes)
+        };
+        match &table.experiment.form {
+            Form::Pairs | Form::Crowd(_) => write("", &summary::to_csv(&rows)?)?,
+            Form::Timeline(intervals) => {
+                write("", &summary::to_csv(&rows)?)?;
+                let origin = (executor.backend(), library.machine_label.as_str());
+                let series = series::rows(&plan, table, intervals, &finished, &store, origin)?;
+                write(series::SUFFIX, &recorded::to_csv(&series)?)?;
+            }
+            // Made-up programs have no recordings.
+            Form::Profiles(_) if executor.backend() == "fake" => {}
+            Form::Profiles(classes) => {
+                let (durations, turnaround) = profiles(&root, &table.experiment, classes)?;
+                write(recorded::DURATIONS, &recorded::to_csv(&durations)?)?;
+                write(recorded::TURNAROUND, &recorded::to_csv(&turnaround)?)?;
+            }
+        }
         tables.push((&table.experiment, rows));
     }
     files::write_atomically(&folder.join(catalogue::NAME), &catalogue::to_csv(&root)?)?;
@@ -73,6 +92,22 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         judge(&root, experiment, rows, executor.backend())?;
     }
     Ok(if tally.failed > 0 { CELLS_FAILED } else { 0 })
+}
+
+/// What the recordings of an experiment's jobs say, whatever machine is simulated.
+fn profiles(
+    root: &Root,
+    experiment: &Experiment,
+    classes: &Classes,
+) -> Result<(Vec<DurationRow>, Vec<TurnaroundRow>)> {
+    let machine = sim::Machine::load(&root.machine(RECORDED_ON))?;
+    let (mut durations, mut turnaround) = (Vec::new(), Vec::new());
+    for id in &experiment.training {
+        let profile = workloads::profile::load(&root.workloads(), RECORDED_ON, id);
+        durations.extend(recorded::durations(&experiment.id, id, &profile, classes));
+        turnaround.extend(recorded::turnaround(&experiment.id, id, &profile, &machine));
+    }
+    Ok((durations, turnaround))
 }
 
 /// The experiments that were asked for, else the default ones.

@@ -6,7 +6,7 @@ use crate::experiment::Experiment;
 use crate::golden::{self, Answer};
 use crate::root::Root;
 use crate::runinfo::RunInfo;
-use crate::sums;
+use crate::{recorded, series, sums};
 use anyhow::{Result, anyhow, ensure};
 use flags::Verify;
 use std::path::{Path, PathBuf};
@@ -102,9 +102,11 @@ fn update(root: &Root, folder: &Path, info: &RunInfo) -> Result<()> {
     Ok(())
 }
 
-/// The experiments whose tables the folder holds.
+/// The tables of experiments that the folder holds, by name without the ending.
 fn tables(root: &Root, folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let suffixes = ["", series::SUFFIX, recorded::DURATIONS, recorded::TURNAROUND];
     let ids = Experiment::ids(root)?.into_iter();
-    let tables = ids.map(|id| (id.clone(), folder.join(format!("{id}.csv"))));
+    let names = ids.flat_map(|id| suffixes.map(|suffix| format!("{id}{suffix}")));
+    let tables = names.map(|name| (name.clone(), folder.join(format!("{name}.csv"))));
     Ok(tables.filter(|(_, path)| path.is_file()).collect())
 }

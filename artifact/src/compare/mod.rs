@@ -24,6 +24,8 @@ pub struct Identity {
     pub training: String,
     pub load: String,
     pub seed: u64,
+    /// Servers and their arrivals, of a crowd.
+    pub crowd: String,
     pub nth: usize,
 }
 
@@ -85,6 +87,7 @@ impl Identity {
             training: row.training.clone(),
             load: row.load.map(|load| load.to_string()).unwrap_or_default(),
             seed: row.seed,
+            crowd: row.clients.map(|n| format!("{n} servers, {}", row.arrivals)).unwrap_or_default(),
             nth: 0,
         }
     }
@@ -100,6 +103,9 @@ impl std::fmt::Display for Identity {
             write!(f, " load {}", self.load)?;
         }
         write!(f, " seed {}", self.seed)?;
+        if !self.crowd.is_empty() {
+            write!(f, " {}", self.crowd)?;
+        }
         if self.nth > 0 { write!(f, " ({})", self.nth + 1) } else { Ok(()) }
     }
 }

@@ -141,13 +141,14 @@ fn compare(compared: &mut Compared, a: (Inputs, Record), b: (Inputs, Record), ra
     let differs = |name: &&&String| inputs_a.map().get(**name) != inputs_b.map().get(**name);
     compared.inputs = names.iter().filter(differs).map(|name| (*name).clone()).collect();
     compared.requests = (a.requests.len() as u64, b.requests.len() as u64);
-    let paced = matches!(compared.cell.kind.as_str(), "pair" | "solo-paced");
+    let paced = matches!(compared.cell.kind.as_str(), "pair" | "solo-paced" | "timeline" | "crowd");
     let of = |record: &Record| Measures::of(String::new(), record, paced);
     let measures = (of(&a), of(&b));
     compared.overloaded = [&measures.0, &measures.1].iter().any(|m| m.overloaded == Some(true));
     // The label of the arrivals is no number.
     let same = a.requests == b.requests
         && a.best_effort == b.best_effort
+        && (&a.peers, &a.iteration_ends) == (&b.peers, &b.iteration_ends)
         && (a.span_ns, a.end_ns, a.arrivals) == (b.span_ns, b.end_ns, b.arrivals);
     let drawn = |times: fn(&sim::Request) -> u64| {
         let of = |record: &Record, stream| {

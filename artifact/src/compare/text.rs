@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// Rows shown that are not the same; the rest is counted, and in the CSV.
 const SHOWN: usize = 60;
 
-const COLUMNS: [&str; 21] = [
+const COLUMNS: [&str; 22] = [
     "experiment",
     "kind",
     "system",
@@ -20,6 +20,7 @@ const COLUMNS: [&str; 21] = [
     "training",
     "load",
     "seed",
+    "crowd",
     "key_a",
     "key_b",
     "cell_verdict",
@@ -54,6 +55,7 @@ pub fn csv(rows: &[Compared]) -> Result<Vec<u8>> {
             &cell.training,
             &cell.load,
             &seed,
+            &cell.crowd,
             &row.key_a,
             &row.key_b,
         ];

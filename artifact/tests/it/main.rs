@@ -5,6 +5,7 @@ mod compared;
 mod costs;
 mod faults;
 mod interrupted;
+mod kinds;
 mod repository;
 mod simulated;
 mod storage;

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use figures::canvas::{Anchor, Picture, Shape, Text, text_width};
 use tempfile::TempDir;
 
 pub const FIG5: &str = include_str!("../data/fig5.csv");
@@ -230,4 +231,38 @@ pub fn files(root: &Path) -> Vec<(String, Vec<u8>)> {
     }
     found.sort();
     found
+}
+
+/// Fails where a label leaves the page or two overlap.
+pub fn assert_readable(name: &str, picture: &Picture) {
+    let texts = picture.shapes.iter().filter_map(|shape| match shape {
+        Shape::Text(text) => Some((text, area(text))),
+        _ => None,
+    });
+    let texts: Vec<_> = texts.collect();
+    for (i, (text, (l, t, r, b))) in texts.iter().enumerate() {
+        let inside = *l >= 0 && *t >= 0 && *r <= picture.width && *b <= picture.height;
+        assert!(inside, "{name}: `{}` leaves the page", text.content);
+        for (other, (l2, t2, r2, b2)) in &texts[i + 1..] {
+            let apart = r <= l2 || r2 <= l || b <= t2 || b2 <= t;
+            assert!(apart, "{name}: `{}` overlaps `{}`", text.content, other.content);
+        }
+    }
+}
+
+/// Left, top, right, bottom of what a text covers.
+fn area(t: &Text) -> (i32, i32, i32, i32) {
+    let w = text_width(&t.content, t.em, t.bold).unwrap();
+    let before = match t.anchor {
+        Anchor::Start => 0,
+        Anchor::Middle => w / 2,
+        Anchor::End => w,
+    };
+    // Letters reach 0.76 em above the baseline and 0.24 em below.
+    let (up, down) = (t.em * 76 / 100, t.em * 24 / 100);
+    if t.vertical {
+        (t.x - up, t.y - w + before, t.x + down, t.y + before)
+    } else {
+        (t.x - before, t.y - up, t.x - before + w, t.y + down)
+    }
 }

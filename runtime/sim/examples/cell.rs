@@ -25,7 +25,7 @@ fn main() -> Result<()> {
             machine: &machine,
             system: &system,
             high: Some((&request, Traffic::Paced(&arrivals))),
-            best_effort: vec![&training],
+            best_effort: vec![(&training).into()],
             span_ns: SPAN_NS,
             seed: 1,
         })?;

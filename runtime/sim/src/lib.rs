@@ -31,11 +31,14 @@ mod world;
 
 pub use machine::Machine;
 pub use program::{Kind, Launch, Program, Segment};
-pub use scenario::{Counters, Ns, Outcome, Progress, Request, Scenario, Traffic};
+pub use scenario::{BestEffort, Counters, Ns, Outcome, Progress, Request, Scenario, Traffic};
 pub use system::System;
 
 /// Changes whenever the simulator may give other numbers for the same scenario; part of every cell's key.
 pub const VERSION: u32 = 2;
+
+/// Jobs that a cell may have, the high-priority one included.
+pub const MOST_JOBS: usize = domain::SLOTS;
 
 /// Simulates one cell.
 ///

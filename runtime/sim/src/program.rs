@@ -1,5 +1,8 @@
 //! What a job launches: the recorded sequence of one iteration or request.
 
+use crate::machine::Machine;
+use crate::occupancy::blocks_per_sm;
+use crate::prepared::clustered;
 use serde::Deserialize;
 
 /// Number of duration quantiles kept per launch: minimum, 10, 25, 50, 75, 90 % and maximum.
@@ -48,6 +51,18 @@ pub struct Launch {
     pub dram_bytes: Option<u64>,
     /// Busiest multiprocessor pipe over the kernel's duration, in 1/1000 of its peak; `None` where not counted.
     pub sm_permille: Option<u32>,
+}
+
+impl Launch {
+    /// Rounds of blocks that the kernel needs alone on the machine; `None` for a copy, and where a block does not fit.
+    pub fn waves(&self, machine: &Machine) -> Option<u64> {
+        if self.kind != Kind::Kernel || self.blocks == 0 {
+            return None;
+        }
+        let per_sm = blocks_per_sm(&machine.sm, self.threads, self.regs, self.smem);
+        let capacity = clustered(u64::from(per_sm) * u64::from(machine.sms), self.cluster, machine.gpcs);
+        (capacity > 0).then(|| self.blocks.div_ceil(capacity))
+    }
 }
 
 /// A stretch of launches that ends with the host waiting for the device.

@@ -16,13 +16,35 @@ pub enum Traffic<'a> {
     Paced(&'a [Ns]),
 }
 
+/// One best-effort job.
+#[derive(Clone, Debug)]
+pub struct BestEffort<'a> {
+    pub program: &'a Program,
+    /// Requests of a server; `None` for training, which iterates without end.
+    pub traffic: Option<Traffic<'a>>,
+}
+
+impl<'a> BestEffort<'a> {
+    /// A server with best-effort priority.
+    pub fn server(program: &'a Program, traffic: Traffic<'a>) -> Self {
+        BestEffort { program, traffic: Some(traffic) }
+    }
+}
+
+impl<'a> From<&'a Program> for BestEffort<'a> {
+    /// A training job.
+    fn from(program: &'a Program) -> Self {
+        BestEffort { program, traffic: None }
+    }
+}
+
 /// One cell to simulate: at most one high-priority server and any number of best-effort jobs on one device.
 #[derive(Clone, Debug)]
 pub struct Scenario<'a> {
     pub machine: &'a Machine,
     pub system: &'a System,
     pub high: Option<(&'a Program, Traffic<'a>)>,
-    pub best_effort: Vec<&'a Program>,
+    pub best_effort: Vec<BestEffort<'a>>,
     /// The cell ends here; a request in flight is finished first. A server alone in a [`Traffic::ClosedLoop`] ends the cell
     /// with its last request if that is earlier.
     pub span_ns: Ns,
@@ -44,10 +66,10 @@ pub struct Request {
 /// What a best-effort job got done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// Finished iterations.
+    /// Finished iterations of training, or requests served.
     pub iterations: u64,
     /// How far the unfinished iteration has come, by completed launches and then by the host's pause, so that short cells
-    /// are not quantised.
+    /// are not quantised; 0 for a server.
     pub partial: f64,
     /// Time over which they were counted, ns.
     pub elapsed_ns: Ns,
@@ -82,6 +104,10 @@ pub struct Outcome {
     pub requests: Vec<Request>,
     /// One entry per best-effort job.
     pub best_effort: Vec<Progress>,
+    /// Per best-effort job: the requests of a server, in order of start; empty for training.
+    pub best_effort_requests: Vec<Vec<Request>>,
+    /// Per best-effort job: when each iteration ended, its pause on the host included, ns; empty for a server.
+    pub iteration_ends: Vec<Vec<Ns>>,
     /// When the simulation stopped.
     pub end_ns: Ns,
     pub counters: Counters,

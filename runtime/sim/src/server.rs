@@ -1,4 +1,4 @@
-//! The high-priority server: one request at a time, no queue but the planned arrivals.
+//! A server: one request at a time, no queue but the planned arrivals.
 
 use crate::scenario::{Ns, Request, Traffic};
 
@@ -51,6 +51,11 @@ impl<'a> Server<'a> {
         let (arrival_ns, start_ns) = self.current.take().expect("a request was begun");
         self.requests.push(Request { arrival_ns, start_ns, end_ns: end });
         self.next(end)
+    }
+
+    /// How many requests ended by `now`.
+    pub fn served(&self, now: Ns) -> u64 {
+        self.requests.partition_point(|request| request.end_ns <= now) as u64
     }
 
     /// The served requests, in order.

@@ -83,7 +83,7 @@ pub fn run_on(
         machine,
         system: &system,
         high: high.map(|(p, a)| (p, Traffic::Paced(a))),
-        best_effort: best.to_vec(),
+        best_effort: best.iter().map(|program| (*program).into()).collect(),
         span_ns,
         seed: 1,
     };

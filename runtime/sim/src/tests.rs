@@ -1,5 +1,7 @@
 //! The whole model: differential, metamorphic and conservation tests.
 
+mod servers;
+
 use crate::device::Device;
 use crate::exact::Exact;
 use crate::occupancy::Resources;
@@ -147,7 +149,7 @@ fn a_full_house_runs_and_one_more_is_refused() {
         machine: &machine,
         system: &system,
         high: Some((&p, traffic)),
-        best_effort: best,
+        best_effort: best.into_iter().map(Into::into).collect(),
         span_ns: MS,
         seed: 1,
     };
@@ -196,7 +198,7 @@ fn one_request(high: &Program, best: &Program, system: &System, arrival: Ns) -> 
         machine: &machine,
         system,
         high: Some((high, Traffic::Paced(&arrivals))),
-        best_effort: vec![best],
+        best_effort: vec![best.into()],
         span_ns: arrival + 1,
         seed: 3,
     };

@@ -24,7 +24,8 @@ pub struct World<'a> {
     high: usize,
     /// Its blocks are placed before those of others.
     high_first: bool,
-    server: Option<Server<'a>>,
+    /// By slot; `None` for training.
+    servers: Vec<Option<Server<'a>>>,
     control: Control,
     forms: Forms,
     timers: Vec<(Ns, Timer)>,
@@ -41,8 +42,9 @@ pub struct World<'a> {
     flagged: Vec<bool>,
     /// What a slot's stop kills instead of stopping between blocks.
     resets: Vec<bool>,
-    iterations: Vec<u64>,
     ops: Vec<Op>,
+    /// Ends of the finished iterations of training, by slot.
+    iterations: Vec<Vec<Ns>>,
     done: Vec<Done>,
 }
 
@@ -65,19 +67,22 @@ impl<'a> World<'a> {
         let latencies =
             Latencies { launch: ns(&rules.launch_latency_ns), sync: ns(&rules.sync_latency_ns), graph };
         let mut clients = Vec::with_capacity(slots);
-        let mut server = None;
+        let mut servers = Vec::with_capacity(slots);
         if let Some((program, traffic)) = &scenario.high {
             let prepared = Prepared::new(program, machine, scenario.seed)?;
-            let new = Server::new(traffic.clone(), scenario.span_ns);
-            let mut client = Client::new(prepared, latencies, None, seed(scenario.seed, 0), 0);
-            client.phase = new.first().map_or(Phase::Finished, Phase::Host);
-            clients.push(client);
-            server = Some(new);
+            clients.push(Client::new(prepared, latencies, None, seed(scenario.seed, 0), 0));
+            servers.push(Some(Server::new(traffic.clone(), scenario.span_ns)));
         }
-        for (k, program) in scenario.best_effort.iter().enumerate() {
-            let prepared = Prepared::new(program, machine, scenario.seed ^ (k as u64 + 1))?;
+        for (k, job) in scenario.best_effort.iter().enumerate() {
+            let prepared = Prepared::new(job.program, machine, scenario.seed ^ (k as u64 + 1))?;
             let hook = hooked.then(|| Hook::new(wiring.hook == system::Hook::Client));
             clients.push(Client::new(prepared, latencies, hook, seed(scenario.seed, k + 1), 0));
+            servers.push(job.traffic.clone().map(|traffic| Server::new(traffic, scenario.span_ns)));
+        }
+        for (client, server) in clients.iter_mut().zip(&servers) {
+            if let Some(server) = server {
+                client.phase = server.first().map_or(Phase::Finished, Phase::Host);
+            }
         }
         let mut world = World {
             scenario,
@@ -87,7 +92,7 @@ impl<'a> World<'a> {
             clients,
             high,
             high_first: wiring.high_first,
-            server,
+            servers,
             timers: Vec::new(),
             now: 0,
             launch_latency: latencies.launch,
@@ -98,8 +103,8 @@ impl<'a> World<'a> {
             stopping: vec![false; slots],
             flagged: vec![false; slots],
             resets: vec![false; slots],
-            iterations: vec![0; slots],
             ops: Vec::new(),
+            iterations: vec![Vec::new(); slots],
             done: Vec::new(),
         };
         world.control.step(Event::Start, 0, &mut world.ops);
@@ -129,7 +134,7 @@ impl<'a> World<'a> {
             if next > span && progress.is_none() {
                 progress = Some(self.progress(span));
             }
-            let serving = self.server.as_ref().is_some_and(Server::serving);
+            let serving = self.servers[..self.high].iter().flatten().any(Server::serving);
             if next == Ns::MAX || (next > span && !serving) {
                 break;
             }
@@ -161,21 +166,29 @@ impl<'a> World<'a> {
         }
         let end_ns = self.now.max(if self.clients.len() > self.high { span } else { 0 });
         let progress = progress.unwrap_or_else(|| self.progress(end_ns));
+        let counters = *self.device.counters_mut();
+        let served = |server: Option<Server>| server.map(Server::into_requests).unwrap_or_default();
+        let mut servers = self.servers.into_iter().map(served);
         Ok(Outcome {
-            requests: self.server.map(Server::into_requests).unwrap_or_default(),
+            requests: servers.by_ref().take(self.high).next().unwrap_or_default(),
             best_effort: progress,
+            best_effort_requests: servers.collect(),
+            iteration_ends: self.iterations.split_off(self.high),
             end_ns,
-            counters: *self.device.counters_mut(),
+            counters,
         })
     }
 
     fn progress(&self, elapsed_ns: Ns) -> Vec<Progress> {
         let best_effort = self.clients.iter().enumerate().skip(self.high);
         best_effort
-            .map(|(slot, c)| Progress {
-                iterations: self.iterations[slot],
-                partial: c.partial(elapsed_ns),
-                elapsed_ns,
+            .map(|(slot, c)| match &self.servers[slot] {
+                Some(server) => Progress { iterations: server.served(elapsed_ns), partial: 0.0, elapsed_ns },
+                None => Progress {
+                    iterations: self.iterations[slot].len() as u64,
+                    partial: c.partial(elapsed_ns),
+                    elapsed_ns,
+                },
             })
             .collect()
     }
@@ -242,11 +255,12 @@ impl<'a> World<'a> {
 
     fn begin_segment(&mut self, slot: usize) {
         let now = self.now;
-        if self.clients[slot].fresh && self.clients[slot].finished_one {
-            self.iterations[slot] += 1;
-        }
-        if slot < self.high && self.clients[slot].fresh {
-            self.server.as_mut().expect("slot 0 serves").begin(now);
+        if self.clients[slot].fresh {
+            match &mut self.servers[slot] {
+                Some(server) => server.begin(now),
+                None if self.clients[slot].finished_one => self.iterations[slot].push(now),
+                None => {}
+            }
         }
         self.clients[slot].begin_segment(now);
         if slot < self.high
@@ -383,9 +397,9 @@ impl<'a> World<'a> {
         let next = self.clients[slot].segment_done(now);
         self.clients[slot].phase = match next {
             Next::Segment(at) => Phase::Host(at),
-            Next::Iteration(at) => match &mut self.server {
-                Some(server) if slot < self.high => server.end(at).map_or(Phase::Finished, Phase::Host),
-                _ => Phase::Host(at),
+            Next::Iteration(at) => match &mut self.servers[slot] {
+                Some(server) => server.end(at).map_or(Phase::Finished, Phase::Host),
+                None => Phase::Host(at),
             },
         };
         self.obey();

@@ -144,6 +144,18 @@ arrivals_fnv1a64=d4e421958276312c
 }
 
 #[test]
+fn maf2_two_weeks_takes_all_days() {
+    // Starts at 259199.25, 259200, 259210 twice, 259300 and 345600 s: all six are kept of 8 wanted, and 86400.75 s become
+    // six eighths of a second.
+    let file = Scratch::new("weeks.csv", DAYS);
+    let target = Target { solo_mean_ns: 100_000_000, load: 0.8, span_ns: 1_000_000_000, seed: 1 };
+    let list = arrivals(&Source::Maf2TwoWeeks(file.0.clone()), &target).unwrap();
+    assert_eq!(list.times_ns, [6_510, 93_315, 93_315, 874_558, 750_000_000]);
+    assert_eq!((list.span_ns, list.label.as_str()), (750_000_000, "MAF2 days 0-14"));
+    assert!(list.digest_input.starts_with("source=maf2-two-weeks\nrule=upstream, days [0, 14)\n"));
+}
+
+#[test]
 fn equal_data_at_another_path_have_an_equal_digest_input() {
     let (a, b) = (Scratch::new("a.csv", DAYS), Scratch::new("b.csv", DAYS));
     let list = |file: &Scratch| arrivals(&file.source(), &LONG).unwrap();

@@ -4,6 +4,8 @@
 //! counted here from the experiment's file alone, without the crates that run it; a test of the crate `artifact` compares
 //! the two.
 
+mod kinds;
+
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -57,11 +59,18 @@ pub struct Cost {
     pub dollars: BTreeMap<String, f64>,
 }
 
-/// The part of an experiment that the cost depends on; what is wrong with the rest is its reader's to say.
-#[derive(Clone, Deserialize)]
-struct Experiment {
+/// What every kind of experiment says.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    kind: kinds::Kind,
     default: bool,
     expected_minutes: f64,
+}
+
+/// The part of an experiment of pairs that the cost depends on; what is wrong with the rest is its reader's to say.
+#[derive(Deserialize)]
+struct Experiment {
     systems: Vec<String>,
     #[serde(default)]
     alone: Vec<String>,
@@ -135,23 +144,34 @@ pub fn all(root: &Path, prices: &Prices) -> Result<Vec<Cost>> {
 
 /// The default form of an experiment, and the full one if it has one.
 fn both(root: &Path, path: &Path, prices: &Prices) -> Result<Vec<Cost>> {
-    let mut e: Experiment = toml::from_str(&bounded::text(path, bounded::DEFINITION)?)?;
+    let text = bounded::text(path, bounded::DEFINITION)?;
+    let head: Head = toml::from_str(&text)?;
     let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let full = e.full.take().map(|full| Experiment {
-        expected_minutes: full.expected_minutes.unwrap_or(e.expected_minutes),
-        systems: full.systems.unwrap_or_else(|| e.systems.clone()),
-        inference: full.inference.unwrap_or_else(|| e.inference.clone()),
-        training: full.training.unwrap_or_else(|| e.training.clone()),
-        loads: full.loads.unwrap_or_else(|| e.loads.clone()),
-        seeds: full.seeds.unwrap_or_else(|| e.seeds.clone()),
-        span: full.span.unwrap_or(e.span),
-        ..e.clone()
-    });
-    let sizes = [Some((e, "default")), full.map(|e| (e, "full"))].into_iter().flatten();
-    Ok(sizes.map(|(e, size)| one(root, id.clone(), &e, size, prices)).collect())
+    let cost = |size, minutes, of| cost(&id, &head, size, minutes, of, prices);
+    if head.kind != kinds::Kind::Pairs {
+        return Ok(vec![cost("default", head.expected_minutes, kinds::count(root, head.kind, &text)?)]);
+    }
+    let mut e: Experiment = toml::from_str(&text)?;
+    let full = e.full.take();
+    let mut costs = vec![cost("default", head.expected_minutes, pairs(root, &e))];
+    if let Some(full) = full {
+        let minutes = full.expected_minutes.unwrap_or(head.expected_minutes);
+        let e = Experiment {
+            systems: full.systems.unwrap_or(e.systems),
+            inference: full.inference.unwrap_or(e.inference),
+            training: full.training.unwrap_or(e.training),
+            loads: full.loads.unwrap_or(e.loads),
+            seeds: full.seeds.unwrap_or(e.seeds),
+            span: full.span.unwrap_or(e.span),
+            ..e
+        };
+        costs.push(cost("full", minutes, pairs(root, &e)));
+    }
+    Ok(costs)
 }
 
-fn one(root: &Path, experiment: String, e: &Experiment, size: &'static str, prices: &Prices) -> Cost {
+/// Cells of an experiment of pairs, and their seconds together.
+fn pairs(root: &Path, e: &Experiment) -> (f64, f64) {
     // Beside the pairs, a server has a cell alone without sharing, and one under each of these.
     let alone = 1.0 + e.alone.len() as f64;
     let shared = e.systems.iter().filter(|system| *system != "no-sharing").count() as f64;
@@ -166,25 +186,44 @@ fn one(root: &Path, experiment: String, e: &Experiment, size: &'static str, pric
     for server in &e.inference {
         // Without a recording, the span without its requests: at least so long.
         let mean_s = mean_seconds(root, server).unwrap_or(0.0);
-        let requests = if mean_s > 0.0 { (least / mean_s).floor() } else { 0.0 };
         let fewest = e.span.min_requests as f64;
-        // A closed loop needs no more than 10,000 requests.
-        add(seeds, requests.clamp(fewest, fewest.max(10_000.0)) * mean_s);
+        add(seeds, closed_loop_seconds(mean_s, least, fewest));
         for load in &e.loads {
-            // A fiftieth more than asked for, as the plan has it.
-            let span = least.max((fewest + (fewest / 50.0).ceil()) * mean_s / load);
-            add(seeds * (alone + trainings * shared), span);
+            add(seeds * (alone + trainings * shared), paced_seconds(mean_s, least, fewest, *load));
         }
     }
+    (cells, seconds)
+}
+
+/// Of a server that answers one request after the other: it needs no more than 10,000.
+fn closed_loop_seconds(mean_s: f64, least_s: f64, fewest: f64) -> f64 {
+    let requests = if mean_s > 0.0 { (least_s / mean_s).floor() } else { 0.0 };
+    requests.clamp(fewest, fewest.max(10_000.0)) * mean_s
+}
+
+/// Of a cell with planned arrivals: a fiftieth more than asked for, as the plan has it.
+fn paced_seconds(mean_s: f64, least_s: f64, fewest: f64, load: f64) -> f64 {
+    least_s.max((fewest + (fewest / 50.0).ceil()) * mean_s / load)
+}
+
+/// So many cells of so many seconds together, as the cost of an experiment in a size.
+fn cost(
+    experiment: &str,
+    head: &Head,
+    size: &'static str,
+    minutes: f64,
+    (cells, seconds): (f64, f64),
+    prices: &Prices,
+) -> Cost {
     let gpu_hours = (seconds + cells * prices.estimate.setup_seconds_per_cell) / 3600.0;
     let dollars =
         prices.price.iter().map(|price| (price.name.clone(), cents(gpu_hours * price.dollars_per_hour)));
     Cost {
-        experiment,
+        experiment: experiment.to_owned(),
         size,
-        default: e.default,
+        default: head.default,
         cells: cells as u64,
-        simulator_minutes: e.expected_minutes,
+        simulator_minutes: minutes,
         gpu_span_hours: hundredths(seconds / 3600.0),
         gpu_hours: hundredths(gpu_hours),
         dollars: dollars.collect(),
