@@ -326,6 +326,7 @@ span = { min_seconds = 30, min_requests = 100 }
     fn problems_name_field_and_value() {
         for (from, to, expected) in [
             ("\"mps\"", "\"mqs\"", "unknown system `mqs`"),
+            ("\"mps\"", "\"gate:depth=02\"", "write `gate:depth=02` as `gate:depth=2`"),
             ("\"mps\"", "\"no-sharing\"", "systems: \"no-sharing\" is listed twice"),
             ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "unknown workload `c`"),
             ("[0.5]", "[1.5]", "load 1.5"),

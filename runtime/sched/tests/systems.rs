@@ -65,7 +65,7 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ("gate:", ["``", "`name=value`"]),
         ("gate:depth=1,depth=2", ["`depth`", "twice"]),
         ("mps:depth=1", ["`mps`", "no parameters"]),
-        ("tally:threshold_ms=-1", ["`-1`", "threshold_ms (0 to 1000, 6 decimals)"]),
+        ("tally:threshold_ms=0", ["`0`", "threshold_ms (0.000001 to 1000, 6 decimals)"]),
         ("partition:high_percent=100", ["`100`", "high_percent (1 to 99, 1 decimal)"]),
     ] {
         let error = System::parse(text).unwrap_err().to_string();

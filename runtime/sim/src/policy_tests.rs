@@ -100,6 +100,9 @@ fn a_partition_never_queues_but_has_its_share_only() {
     let outcome = run("partition", Some((&spills, &arrivals)), &[&best], 500 * MS);
     let expected = spills.unprofiled_median_ns + graph + 500_000;
     assert!(p99(&outcome).abs_diff(expected) < 100, "{} for {expected}", p99(&outcome));
+    // Its share is all that it has without a neighbour, too.
+    let alone = run("partition", Some((&spills, &arrivals)), &[], 500 * MS);
+    assert!(p99(&alone).abs_diff(expected) < 100, "{} for {expected}", p99(&alone));
     // Four waves become eight on half of the device, sixteen on a quarter.
     let rate =
         |system| run(system, Some((&fits, &arrivals)), &[&best], 5000 * MS).best_effort[0].rate_hz().unwrap();

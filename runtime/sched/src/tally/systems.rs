@@ -3,7 +3,7 @@
 use super::{Event, MIN_WAIT_NS, Op, Scheduler};
 use crate::Ns;
 use crate::free::Free;
-use crate::parameter::Parameter;
+use crate::parameter::{Kind, Parameter};
 use crate::policy::{self, Policy};
 use crate::system::{Entry, Form, Hook, Substrate, Wiring};
 
@@ -54,8 +54,10 @@ const ONE_CONTEXT: Wiring = Wiring {
 };
 
 /// The threshold of the published runs is 10^-1.5 ms.
-const THRESHOLD: Parameter =
-    Parameter::ms("threshold_ms", "turnaround latency that a kernel's form may have", 31_600);
+const THRESHOLD: Parameter = Parameter {
+    kind: Kind::Number { decimals: 6, min: 1, max: 1_000_000_000 },
+    ..Parameter::ms("threshold_ms", "turnaround latency that a kernel's form may have", 31_600)
+};
 
 /// As in the paper's decomposition, least first.
 pub static SYSTEMS: &[Entry] = &[
