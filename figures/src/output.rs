@@ -89,7 +89,7 @@ fn select(run: &Path, ids: &[String]) -> Result<Vec<&'static Entry>> {
     let entries: Vec<_> = ENTRIES.iter().filter(|e| Inputs::are_there(run, e)).collect();
     if entries.is_empty() {
         bail!(
-            "{} has no records that a figure is drawn from, as fig5.csv; next: make some with `cargo xtask reproduce`",
+            "{} has no table of an experiment (as fig5.csv); next: run one with `cargo xtask reproduce`",
             run.display()
         );
     }
