@@ -7,6 +7,7 @@
 //! **Architecture invariant:** nothing here draws; figures are made from the record by the crate `figures`. Dates and
 //! host facts go to `run.toml` and nowhere else, so that equal inputs give equal tables on any machine.
 
+pub mod bench;
 pub mod catalogue;
 pub mod cell;
 pub mod claims;

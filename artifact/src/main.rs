@@ -1,4 +1,4 @@
-//! The binary behind `cargo xtask reproduce` and `verify`.
+//! The binary behind `cargo xtask reproduce`, `verify` and others.
 
 use anyhow::{Context, Result};
 use artifact::cmd;
@@ -26,6 +26,8 @@ enum Verb {
     Verify(flags::Verify),
     /// Tell what is different between two run folders
     Compare(flags::Compare),
+    /// Time the simulator: simulated seconds per second, for each system
+    Bench(flags::Bench),
     /// Check workload definitions and profiles
     #[command(subcommand)]
     Workloads(flags::Workloads),
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Reproduce(flags) => cmd::reproduce::run(&flags, &Simulator),
         Verb::Verify(flags) => cmd::verify::run(&flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
+        Verb::Bench(flags) => cmd::bench::run(&flags),
         Verb::Workloads(flags::Workloads::Check(flags)) => cmd::workloads::check(&flags),
         Verb::Seal(flags) => cmd::seal::run(flags.run.as_deref()),
         Verb::Fake(flags) => {

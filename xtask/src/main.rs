@@ -4,6 +4,7 @@
 //! seconds on a fresh clone, before anything large is compiled.
 
 mod backend;
+mod bench;
 mod binaries;
 mod child;
 mod compare;
@@ -45,6 +46,8 @@ enum Verb {
     Fetch(flags::Fetch),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
+    /// Time the simulator: simulated seconds per second, for each system
+    Bench(flags::Bench),
     /// Check the definitions and profiles of the jobs
     #[command(subcommand)]
     Workloads(flags::Workloads),
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Doctor(_) => doctor::run(),
         Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
+        Verb::Bench(_) => bench::run(),
         Verb::Workloads(_) => workloads::run(),
         Verb::Container(flags) => container::run(flags),
     };

@@ -1,5 +1,6 @@
 //! The verbs of the binary, one file each.
 
+pub mod bench;
 pub mod compare;
 pub mod reproduce;
 pub mod seal;

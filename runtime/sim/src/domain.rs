@@ -30,6 +30,8 @@ pub struct Domain {
     pools: Box<[Pool]>,
     /// Each slot's pool.
     pool_of: [u8; SLOTS],
+    /// There are parts, be it one: its kernels take longer than on the whole device.
+    divided: bool,
     /// This slot's kernel has the device for itself since it started; its blocks are not laid out.
     alone: Option<u8>,
     dram_capacity: u64,
@@ -45,7 +47,8 @@ pub struct Domain {
 impl Domain {
     /// An empty device whose clients share all multiprocessors. `dram_bytes_per_ms` is its peak memory bandwidth.
     pub fn new(sms: u32, gpcs: u32, whole: Resources, dram_bytes_per_ms: u64) -> Self {
-        Self::partitioned([(sms, gpcs)], [0; SLOTS], whole, dram_bytes_per_ms)
+        let whole = Self::partitioned([(sms, gpcs)], [0; SLOTS], whole, dram_bytes_per_ms);
+        Domain { divided: false, ..whole }
     }
 
     /// An empty device in parts of so many multiprocessors and GPCs; `pool_of` says which part a slot's kernels run on.
@@ -59,6 +62,7 @@ impl Domain {
             runs: std::array::from_fn(|_| Run::new(Kernel::default(), 0)),
             pools: parts.into_iter().map(|(sms, gpcs)| Pool::new(sms, gpcs, whole)).collect(),
             pool_of,
+            divided: true,
             alone: None,
             dram_capacity: dram_bytes_per_ms,
             corun: Corun::default(),
@@ -85,9 +89,9 @@ impl Domain {
         self.pools.iter().all(|p| p.order.is_empty())
     }
 
-    /// Kernels of different slots run on different multiprocessors.
+    /// No kernel can have all multiprocessors.
     pub fn is_partitioned(&self) -> bool {
-        self.pools.len() > 1
+        self.divided
     }
 
     /// A kernel has come to the head of its stream. Every slot has one kernel at a time.

@@ -2,7 +2,7 @@
 //!
 //! Rules. Kernels are ordered by priority, then by arrival at the head of their stream. Only the first kernel with
 //! blocks left to place may place any (strict head of line); a later kernel's blocks start when the earlier one has none
-//! left. Running blocks are never evicted.
+//! left. Running blocks stay until they end, unless their kernel is killed.
 //!
 //! A kernel that refills its own places is not an event: its next change of consequence, the placing of its last block,
 //! is computed in closed form. Times of blocks are those at full speed; while a kernel is slowed down, the ends of its

@@ -244,6 +244,22 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Flags of `bench`.
+#[derive(Args, Clone, Debug)]
+pub struct Bench {
+    /// A system to time; may be repeated [default: every system]
+    #[arg(long = "system", value_name = "NAME")]
+    pub systems: Vec<String>,
+
+    /// Simulated seconds of each pair of jobs
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub seconds: u64,
+
+    /// Also write every pair's numbers to this file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
 /// Flags of `fetch`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Fetch {
