@@ -1,7 +1,6 @@
-//! `artifact/experiments/<id>.toml`: what is run, why, and what is claimed.
+//! `artifact/experiments/<id>.toml`: what is run, and why.
 
 use crate::cell::{Load, Source, Span};
-use crate::claims::Claim;
 use crate::root::Root;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -31,8 +30,6 @@ struct Wire {
     trace: Source,
     span: WireSpan,
     quick: WireQuick,
-    #[serde(default)]
-    claim: Vec<Claim>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -72,7 +69,6 @@ pub struct Experiment {
     pub seeds: Vec<u64>,
     pub source: Source,
     pub span: Span,
-    pub claims: Vec<Claim>,
     /// Whether this is the short form of `--quick`.
     pub quick: bool,
 }
@@ -165,13 +161,6 @@ impl Experiment {
             span.min_requests
         );
         ensure!(span.min_seconds > 0, "span.min_seconds must be at least 1");
-        let ids: Vec<_> = wire.claim.iter().map(|claim| claim.id.clone()).collect();
-        if let Some(twice) = first_repeat(&ids) {
-            bail!("claim: the id `{twice}` is used twice");
-        }
-        for claim in &wire.claim {
-            claim.check(&wire.systems).with_context(|| format!("claim `{}`", claim.id))?;
-        }
         Ok(Experiment {
             id: wire.id,
             title: wire.title,
@@ -187,7 +176,6 @@ impl Experiment {
             seeds: wire.seeds,
             source: wire.trace,
             span: Span { min_seconds: span.min_seconds, min_requests: span.min_requests },
-            claims: wire.claim,
             quick,
         })
     }

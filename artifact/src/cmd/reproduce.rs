@@ -28,6 +28,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     let began = Instant::now();
     let root = Root::find()?;
     let experiments = experiments(flags, &root)?;
+    let claims = claims::load(&root, &Experiment::ids(&root)?)?;
     let ids = |list: fn(&Experiment) -> &Vec<String>| experiments.iter().flat_map(list).map(String::as_str);
     let jobs_of = ids(|e| &e.inference).chain(ids(|e| &e.training));
     let library = match executor.backend() {
@@ -58,6 +59,9 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         tables.push((&table.experiment, rows));
     }
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
+    let rows = with_earlier_tables(&root, &folder, &tables)?;
+    let records = claims::record::records(&claims, &rows);
+    files::write_atomically(&folder.join(claims::record::NAME), &claims::record::to_csv(&records)?)?;
     let aside =
         RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.quick, invocation)?;
     if let Some(old) = aside {
@@ -65,8 +69,10 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     }
     sums::write(&folder)?;
     report(&folder, &tally, &plan.cells, &finished, began.elapsed().as_secs_f64());
-    for (experiment, rows) in &tables {
-        judge(&root, experiment, rows, executor.backend())?;
+    say(&format!("claims{}:\n", if flags.quick { " (quick)" } else { "" }));
+    say(&claims::report::report(&claims, &records));
+    if let Some((_, rows)) = tables.iter().find(|(experiment, _)| experiment.id == h200_check::ID) {
+        say(&h200_check::report(&root, rows)?);
     }
     Ok(if tally.failed > 0 { CELLS_FAILED } else { 0 })
 }
@@ -120,14 +126,18 @@ fn report(folder: &Path, tally: &Tally, cells: &[Cell], finished: &[Finished], s
     }
 }
 
-fn judge(root: &Root, experiment: &Experiment, rows: &[Row], backend: &str) -> Result<()> {
-    let quick = if experiment.quick { " (quick)" } else { "" };
-    if !experiment.claims.is_empty() {
-        say(&format!("claims of {}{quick}:\n", experiment.id));
-        say(&claims::report(&experiment.claims, rows, backend));
+/// The rows of this run, and those of tables that an earlier one left in the folder: a claim may need several experiments.
+fn with_earlier_tables(root: &Root, folder: &Path, tables: &[(&Experiment, Vec<Row>)]) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = tables.iter().flat_map(|(_, rows)| rows).cloned().collect();
+    for id in Experiment::ids(root)? {
+        let path = folder.join(format!("{id}.csv"));
+        if tables.iter().any(|(experiment, _)| experiment.id == id) || !path.is_file() {
+            continue;
+        }
+        match summary::read_csv(&path) {
+            Ok(earlier) => rows.extend(earlier),
+            Err(error) => say(&format!("  no claim is judged by an earlier table: {error:#}\n")),
+        }
     }
-    if experiment.id == h200_check::ID {
-        say(&h200_check::report(root, rows)?);
-    }
-    Ok(())
+    Ok(rows)
 }
