@@ -75,6 +75,8 @@ pub struct Row {
     pub be_norm_2d: Option<f64>,
     pub baseline_p99_ms: Option<f64>,
     pub p99_overhead: Option<f64>,
+    pub service_p99_low_ns: Option<f64>,
+    pub service_p99_high_ns: Option<f64>,
 }
 
 /// The rows of one experiment, in plan order.
@@ -140,6 +142,7 @@ impl Row {
             self.service_p95_ns = Some(p95);
             self.service_p99_ns = Some(p99);
         }
+        (self.service_p99_low_ns, self.service_p99_high_ns) = m.service_p99_interval_ns.unzip();
         if let Some(Summary { n, mean, p50, p90, p95, p99 }) = m.end_to_end_ns {
             self.e2e_n = Some(n);
             self.e2e_mean_ns = Some(mean);
@@ -178,6 +181,18 @@ pub fn to_csv(rows: &[Row]) -> Result<Vec<u8>> {
         writer.serialize(row)?;
     }
     writer.into_inner().context("cannot finish the table")
+}
+
+/// Whether a CSV of a run folder holds cells, one a row: these tables begin with the cells' keys.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_table(path: &Path) -> Result<bool> {
+    bounded::check(path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut reader =
+        csv::Reader::from_path(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let header = reader.headers().with_context(|| format!("{} is not a table", path.display()))?;
+    Ok(header.get(0) == Some("key"))
 }
 
 /// Reads a table back.
@@ -246,6 +261,6 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(read_csv(&path).unwrap(), rows);
         let text = String::from_utf8(bytes).unwrap();
-        assert!(text.ends_with(",failed,\"a, \"\"b\"\"\",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"), "{text}");
+        assert!(text.ends_with(",failed,\"a, \"\"b\"\"\",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"), "{text}");
     }
 }

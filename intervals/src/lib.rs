@@ -10,6 +10,7 @@
 
 mod beta;
 mod binomial;
+pub mod blocks;
 mod means;
 
 pub use binomial::{clopper_pearson, median};
@@ -17,6 +18,13 @@ pub use means::{fieller, student_quantile, t_interval};
 
 /// The confidence of every interval in tables and verdicts.
 pub const CONFIDENCE: f64 = 0.95;
+
+/// Whether `n` samples are enough for their quantile `q` to mean something: ten beyond it, so 1,000 for a 99th percentile.
+/// With fewer it is close to the maximum, and tables mark it.
+pub fn enough_for(n: u64, q: f64) -> bool {
+    // 1 - 0.99 is a little more than a hundredth.
+    n as f64 * (1.0 - q) >= 10.0 - 1e-6
+}
 
 /// A range that holds the true value with the stated confidence; the ends may be infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +60,14 @@ impl Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_samples_are_too_few() {
+        assert!(enough_for(200, 0.5) && !enough_for(200, 0.99) && !enough_for(200, 0.999));
+        for (q, needed) in [(0.5, 20), (0.9, 100), (0.95, 200), (0.99, 1000), (0.999, 10_000)] {
+            assert!(enough_for(needed, q) && !enough_for(needed - 1, q), "{q}");
+        }
+    }
 
     #[test]
     fn an_edge_within_the_interval_decides_nothing() {

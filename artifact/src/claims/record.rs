@@ -199,9 +199,9 @@ mod tests {
             published(&root).into_iter().map(|row| Row { backend: "sim".to_owned(), ..row }).collect();
         assert_eq!(
             report(&claims, &records(&claims, &rows)),
-            "  holds in simulation, 0.048 (0.028 to 0.068) of 12 pairs, accepted 0 to 0.15: demo-tally-tail: Tally's mean \
-             p99 overhead is small: 4.8 %.\n  holds in simulation (4 of 4) [time-slicing in 12 of 12, tgs-artifact in 12 \
-             of 12, mps-priority in 12 of 12, mps in 12 of 12]: demo-tally-lowest: Tally has a lower p99 than every \
+            "  holds in simulation, 0.048 (0.028 to 0.068) over 12 pairs, accepted 0 to 0.15: demo-tally-tail: Tally's mean \
+             p99 overhead is small: 4.8 %.\n  holds in simulation (4 of 4); < time-slicing in 12 of 12, < tgs-artifact in 12 \
+             of 12, < mps-priority in 12 of 12, < mps in 12 of 12: demo-tally-lowest: Tally has a lower p99 than every \
              other system, pair by pair (12 of 12 in the demo).\n  not run: gate-tail: Our gate at least halves the mean \
              p99 overhead of MPS with priorities.\n"
         );

@@ -26,19 +26,33 @@ fn verdict(record: &Record) -> &str {
 fn single(record: &Record) -> String {
     // Adding zero makes a negative zero positive.
     let shown = |value: Option<f64>| value.map_or("?".to_owned(), |v| (stats::round(v, 3) + 0.0).to_string());
-    let Some(value) = record.value.map(|value| shown(Some(value))) else {
-        return verdict(record).to_owned();
-    };
-    let accepted = format!("accepted {} to {}", shown(record.band_low), shown(record.band_high));
+    let verdict = verdict(record);
+    let (value, n) = (shown(record.value), record.n);
+    if n < record.pairs_needed {
+        return too_few(record);
+    }
     let interval = match record.low.zip(record.high) {
         Some((low, high)) => format!(" ({} to {})", shown(Some(low)), shown(Some(high))),
         None => String::new(),
     };
+    let accepted = format!("{} to {}", shown(record.band_low), shown(record.band_high));
     let why = if record.why.is_empty() { String::new() } else { format!("; {}", record.why) };
-    format!("{}, {value}{interval} of {} pairs, {accepted}{why}", verdict(record), record.n)
+    format!("{verdict}, {value}{interval} over {n} pairs, accepted {accepted}{why}")
+}
+
+fn too_few(record: &Record) -> String {
+    match record.n {
+        0 => verdict(record).to_owned(),
+        _ => format!("{}, {}", verdict(record), record.why),
+    }
 }
 
 fn order(records: &[&Record]) -> String {
+    if let [first, ..] = records
+        && records.iter().all(|record| record.n < record.pairs_needed)
+    {
+        return too_few(first);
+    }
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for record in records {
         let words = verdict(record);
@@ -49,16 +63,17 @@ fn order(records: &[&Record]) -> String {
     }
     let counts: Vec<String> =
         counts.iter().map(|(words, n)| format!("{words} ({n} of {})", records.len())).collect();
-    let against = |record: &&&Record| {
-        let below = record.below?;
-        let other = if record.relation == Relation::Ascending {
-            format!("{} < {}", record.system, record.other)
+    let in_pairs = |record: &&Record| {
+        let below = record.below.filter(|_| record.n > 0)?;
+        let system = if record.relation == Relation::Ascending { record.system.as_str() } else { "" };
+        // Which comparisons are the ones that do not hold.
+        let not = if record.why.is_empty() && !verdict(record).starts_with("missed") {
+            String::new()
         } else {
-            record.other.clone()
+            format!(" ({})", verdict(record))
         };
-        Some(format!("{other} in {below} of {}", record.n))
+        Some(format!("{system} < {} in {below} of {}{not}", record.other, record.n).trim_start().to_owned())
     };
-    let pairs: Vec<String> =
-        records.iter().filter(|r| r.n > 0).collect::<Vec<_>>().iter().filter_map(against).collect();
-    if pairs.is_empty() { counts.join(", ") } else { format!("{} [{}]", counts.join(", "), pairs.join(", ")) }
+    let pairs: Vec<String> = records.iter().filter_map(in_pairs).collect();
+    format!("{}; {}", counts.join(", "), pairs.join(", "))
 }

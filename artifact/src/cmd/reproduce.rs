@@ -2,6 +2,7 @@
 
 use super::{CELLS_FAILED, say};
 use crate::cell::Cell;
+use crate::claims::{self, Claim};
 use crate::executor::Executor;
 use crate::experiment::Experiment;
 use crate::library::Library;
@@ -13,9 +14,10 @@ use crate::runinfo::{Invocation, RunInfo};
 use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
-use crate::{claims, files, h200_check, sums};
+use crate::{files, h200_check, sums};
 use anyhow::{Context, Result, ensure};
 use flags::Reproduce;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
@@ -59,7 +61,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         tables.push((&table.experiment, rows));
     }
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
-    let rows = with_earlier_tables(&root, &folder, &tables)?;
+    let rows = with_earlier_tables(&claims, &folder, &tables);
     let records = claims::record::records(&claims, &rows);
     files::write_atomically(&folder.join(claims::record::NAME), &claims::record::to_csv(&records)?)?;
     let aside =
@@ -127,17 +129,18 @@ fn report(folder: &Path, tally: &Tally, cells: &[Cell], finished: &[Finished], s
 }
 
 /// The rows of this run, and those of tables that an earlier one left in the folder: a claim may need several experiments.
-fn with_earlier_tables(root: &Root, folder: &Path, tables: &[(&Experiment, Vec<Row>)]) -> Result<Vec<Row>> {
+fn with_earlier_tables(claims: &[Claim], folder: &Path, tables: &[(&Experiment, Vec<Row>)]) -> Vec<Row> {
     let mut rows: Vec<Row> = tables.iter().flat_map(|(_, rows)| rows).cloned().collect();
-    for id in Experiment::ids(root)? {
+    let wanted: BTreeSet<&String> = claims.iter().flat_map(|claim| &claim.experiments).collect();
+    for id in wanted {
         let path = folder.join(format!("{id}.csv"));
-        if tables.iter().any(|(experiment, _)| experiment.id == id) || !path.is_file() {
+        if tables.iter().any(|(experiment, _)| experiment.id == *id) || !path.is_file() {
             continue;
         }
         match summary::read_csv(&path) {
             Ok(earlier) => rows.extend(earlier),
-            Err(error) => say(&format!("  no claim is judged by an earlier table: {error:#}\n")),
+            Err(error) => say(&format!("an earlier table is not judged: {error:#}\n")),
         }
     }
-    Ok(rows)
+    rows
 }

@@ -50,7 +50,7 @@ impl Side {
         let mut tables: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "csv") {
+            if path.extension().is_some_and(|extension| extension == "csv") && summary::is_table(&path)? {
                 tables.push(path);
             }
         }
