@@ -35,8 +35,8 @@ pub fn banner_text(facts: &Facts, requests: Option<(u64, u64)>) -> String {
         None => String::new(),
     };
     let seeds = match facts.seeds.len() {
-        1 => "1 seed".to_owned(),
-        n => format!("{n} seeds"),
+        1 => "1 seed (arrivals)".to_owned(),
+        n => format!("{n} seeds (arrival variance only)"),
     };
     let incomplete = if facts.incomplete { " · INCOMPLETE RUN" } else { "" };
     format!("{origin}{incomplete} · load {} · arrivals: {traces} · {seeds}{behind}", facts.load)

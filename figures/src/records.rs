@@ -17,7 +17,7 @@ pub const COLUMNS: &str = "key experiment backend machine kind system inference 
     service_n service_mean_ns service_p50_ns service_p90_ns service_p95_ns service_p99_ns \
     e2e_n e2e_mean_ns e2e_p50_ns e2e_p90_ns e2e_p95_ns e2e_p99_ns \
     utilisation overloaded hp_rate_hz be_rate_hz hp_norm be_norm system_throughput hp_norm_2d be_norm_2d \
-    baseline_p99_ms p99_overhead";
+    baseline_p99_ms p99_overhead service_p99_low_ns service_p99_high_ns";
 
 fn columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.split_whitespace()
@@ -66,11 +66,14 @@ pub struct Record {
     pub trace: Option<String>,
     pub status: Status,
     pub error: Option<String>,
+    pub span_ns: Option<u64>,
     pub upstream_n: Option<u64>,
     pub upstream_p50_ms: Option<f64>,
     pub upstream_p99_ms: Option<f64>,
     pub service_n: Option<u64>,
     pub service_p99_ns: Option<f64>,
+    /// Ends of its 95 % interval within the run.
+    pub service_p99_interval_ns: Option<(f64, f64)>,
     pub e2e_n: Option<u64>,
     pub e2e_p99_ns: Option<f64>,
     pub overloaded: Option<bool>,
@@ -261,6 +264,15 @@ impl<'a> Row<'a> {
         Ok(value)
     }
 
+    /// Both ends of an interval, or neither.
+    fn interval(&self, low: &str, high: &str) -> Result<Option<(f64, f64)>> {
+        match (self.time(low)?, self.time(high)?) {
+            (Some(a), Some(b)) if a <= b => Ok(Some((a, b))),
+            (None, None) => Ok(None),
+            _ => Err(self.bad(high, &format!("is no upper end of an interval beside `{low}`"))),
+        }
+    }
+
     /// Refuses a derived column that contradicts the ones it comes from. The tolerance allows for rounding in
     /// the file.
     fn agrees(&self, column: &str, stored: Option<f64>, computed: Option<f64>) -> Result<()> {
@@ -281,9 +293,7 @@ impl<'a> Row<'a> {
         }
         // Columns that no figure uses are still read: a file that is wrong in one place is not to be trusted
         // in another.
-        for column in ["requests", "span_ns"] {
-            self.count(column)?;
-        }
+        self.count("requests")?;
         for (of, unit) in [("upstream", "ms"), ("service", "ns"), ("e2e", "ns")] {
             for what in ["mean", "p50", "p90", "p95", "p99"] {
                 self.time(&format!("{of}_{what}_{unit}"))?;
@@ -326,11 +336,13 @@ impl<'a> Row<'a> {
                 _ => return Err(self.bad("status", "is not one of ok, failed, skipped")),
             },
             error: self.text("error"),
+            span_ns: self.count("span_ns")?,
             upstream_n: self.count("upstream_n")?,
             upstream_p50_ms: self.time("upstream_p50_ms")?,
             upstream_p99_ms: self.time("upstream_p99_ms")?,
             service_n: self.count("service_n")?,
             service_p99_ns: self.time("service_p99_ns")?,
+            service_p99_interval_ns: self.interval("service_p99_low_ns", "service_p99_high_ns")?,
             e2e_n: self.count("e2e_n")?,
             e2e_p99_ns: self.time("e2e_p99_ns")?,
             overloaded: match self.text("overloaded").as_deref() {

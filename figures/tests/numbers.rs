@@ -64,6 +64,12 @@ fn overheads_match_hand_computed_values() {
     close(mps.hp_norm, 0.75);
     close(mps.be_norm, 0.5);
     close(mps.system_throughput, 1.25);
+    // Seed means 1 and 7: 4 +- 12.706 * 3 (two values have a standard error of half their difference).
+    let seeds = mps.over_seeds.unwrap();
+    assert!((seeds.low + 34.119).abs() < 1e-2 && (seeds.high - 42.119).abs() < 1e-2, "{seeds:?}");
+    // The second seed is overloaded: the end-to-end p99 of the first alone, 15.655 ms over 4 ms.
+    assert_eq!(mps.end_to_end.1, 1);
+    assert!((mps.end_to_end.0.unwrap() - 15.655 / 4.0).abs() < 1e-3, "{:?}", mps.end_to_end);
     // Tally 1.3 and 1.5 against MPS 1.5 and 1.0.
     close(mps.tally_share.map(|t| t.0), 2.8 / 2.5);
     close(mps.tally_share.map(|t| t.1), (1.3 / 1.5 + 1.5) / 2.0);
@@ -79,6 +85,7 @@ fn a_failed_cell_leaves_the_means_and_the_comparison() {
     let summaries = overheads::summaries(&read(&table));
     let mps = summaries.iter().find(|s| s.system == "mps").unwrap();
     assert_eq!((mps.cells, mps.failed, mps.mean), (1, 1, Some(1.0)));
+    assert_eq!(mps.over_seeds, None, "one seed varies by nothing");
     assert_eq!(mps.tally_share, Some((1.3 / 1.5, 1.3 / 1.5)), "only seed 1 was finished by both");
     table.lose(1, "failed", "because");
     let summaries = overheads::summaries(&read(&table));

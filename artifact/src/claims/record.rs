@@ -29,8 +29,8 @@ pub struct Record {
     pub band_high: Option<f64>,
     pub band_reason: String,
     pub pairs_needed: usize,
-    pub simulated: String,
-    pub measured: String,
+    pub simulated_verdict: String,
+    pub measured_verdict: String,
     pub evidence: String,
     pub machine: String,
     pub why: String,
@@ -79,8 +79,8 @@ fn of_claim(claim: &Claim, rows: &[Row]) -> Vec<Record> {
             band_high,
             band_reason: claim.reason.clone(),
             pairs_needed: claim.pairs,
-            simulated: in_simulation,
-            measured: on_gpu,
+            simulated_verdict: in_simulation,
+            measured_verdict: on_gpu,
             evidence: if was_run { evidence.name().to_owned() } else { String::new() },
             machine: machine.map(|row| row.machine.clone()).unwrap_or_default(),
             why: judged.why,
@@ -166,21 +166,21 @@ mod tests {
         for record in of_demo {
             let value = record.value.unwrap();
             let within = record.band_low.is_none_or(|low| low <= value) && value <= record.band_high.unwrap();
-            assert!(within && record.measured != "missed", "{record:#?}");
+            assert!(within && record.measured_verdict != "missed", "{record:#?}");
             assert!(record.n >= record.pairs_needed, "{record:#?}");
             if let Some(published) = record.published {
                 assert!((value / published - 1.0).abs() < 0.005, "{value}: {record:#?}");
             }
         }
         let one = |id: &str| records.iter().find(|record| record.claim == id).unwrap();
-        assert_eq!(one("demo-tally-tail").measured, "reproduced");
+        assert_eq!(one("demo-tally-tail").measured_verdict, "reproduced");
         assert_eq!(
-            (one("demo-tally-tail").evidence.as_str(), one("demo-tally-tail").simulated.as_str()),
+            (one("demo-tally-tail").evidence.as_str(), one("demo-tally-tail").simulated_verdict.as_str()),
             ("measured", "not run")
         );
         // 12 of the 36 pairs.
         assert_eq!(
-            (one("paper-tally-tail").measured.as_str(), one("paper-tally-tail").why.as_str()),
+            (one("paper-tally-tail").measured_verdict.as_str(), one("paper-tally-tail").why.as_str()),
             ("inconclusive", "12 of 36 pairs")
         );
     }

@@ -20,7 +20,7 @@ pub fn report(claims: &[Claim], records: &[Record]) -> String {
 
 /// The verdict by the evidence that there is.
 fn verdict(record: &Record) -> &str {
-    if record.evidence == "measured" { &record.measured } else { &record.simulated }
+    if record.evidence == "measured" { &record.measured_verdict } else { &record.simulated_verdict }
 }
 
 fn single(record: &Record) -> String {
