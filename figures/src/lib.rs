@@ -8,6 +8,7 @@
 pub mod axis;
 pub mod canvas;
 pub mod csv;
+pub mod fields;
 pub mod fig5;
 pub mod fig7a;
 pub mod grid;
@@ -23,5 +24,7 @@ pub mod records;
 pub mod registry;
 pub mod stats;
 pub mod style;
+pub mod table3;
+pub mod table4;
 
 pub use output::{Check, check, draw};

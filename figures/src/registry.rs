@@ -2,10 +2,11 @@
 
 use anyhow::{Result, anyhow};
 
+use crate::fields::Fields;
 use crate::fig7a;
 use crate::grid::Grid;
 use crate::inputs::Inputs;
-use crate::{fig5, overheads, pairs};
+use crate::{fig5, overheads, pairs, table3, table4};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,6 +128,36 @@ pub static ENTRIES: &[Entry] = &[
         paper_number: "",
         note: "",
         render: render_pairs,
+    },
+    Entry {
+        id: "table3",
+        title: "What each mechanism alone costs: assumed inputs, with source",
+        experiments: &[],
+        records: &["mechanisms.csv"],
+        aliases: &["overhead-sources"],
+        upstream: "the benchmark summary's overheads, and the runs of single jobs under Tally without scheduling",
+        paper_number: "inferred",
+        note: "Constants of the machine model turned into percentages of named jobs; an empty cell has a reason.",
+        render: |entry, inputs| {
+            let (text, path) = inputs.text("mechanisms.csv")?;
+            let (markdown, csv) = table3::render(entry.title, &Fields::parse(&text, &path)?)?;
+            Ok(table(entry, markdown, csv))
+        },
+    },
+    Entry {
+        id: "table4",
+        title: "Claims and their verdicts",
+        experiments: &[],
+        records: &["claims.csv"],
+        aliases: &["claims"],
+        upstream: "the paper's abstract, collect_numbers, and the order of the published results",
+        paper_number: "",
+        note: "Simulated and measured evidence have a column each.",
+        render: |entry, inputs| {
+            let (text, path) = inputs.text("claims.csv")?;
+            let (markdown, csv) = table4::render(entry.title, &Fields::parse(&text, &path)?)?;
+            Ok(table(entry, markdown, csv))
+        },
     },
 ];
 

@@ -14,7 +14,7 @@ use crate::runinfo::{Invocation, RunInfo};
 use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
-use crate::{files, h200_check, sums};
+use crate::{files, h200_check, mechanisms, sums};
 use anyhow::{Context, Result, ensure};
 use flags::Reproduce;
 use std::collections::BTreeSet;
@@ -64,6 +64,8 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     let rows = with_earlier_tables(&claims, &folder, &tables);
     let records = claims::record::records(&claims, &rows);
     files::write_atomically(&folder.join(claims::record::NAME), &claims::record::to_csv(&records)?)?;
+    let mechanisms = mechanisms::rows(&root, &planned, &library)?;
+    files::write_atomically(&folder.join(mechanisms::NAME), &mechanisms::to_csv(&mechanisms)?)?;
     let aside =
         RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.quick, invocation)?;
     if let Some(old) = aside {
