@@ -1,11 +1,10 @@
-//! `artifact/experiments/<id>.toml`: what is run, why, and what is claimed.
+//! `artifact/experiments/<id>.toml`: what is run, and why.
 
 mod kinds;
 
 pub use kinds::{Classes, Crowd, Form, Intervals};
 
 use crate::cell::{Load, Source, Span};
-use crate::claims::Claim;
 use crate::root::Root;
 use anyhow::{Context, Result, bail, ensure};
 use flags::Size;
@@ -39,8 +38,6 @@ struct Wire {
     span: WireSpan,
     quick: WireForm,
     full: Option<WireForm>,
-    #[serde(default)]
-    claim: Vec<Claim>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -108,7 +105,6 @@ pub struct Experiment {
     pub seeds: Vec<u64>,
     pub source: Source,
     pub span: Span,
-    pub claims: Vec<Claim>,
     /// Which form of it this is.
     pub size: Size,
     /// What its cells are.
@@ -204,13 +200,6 @@ impl Experiment {
             span.min_requests
         );
         ensure!(span.min_seconds > 0, "span.min_seconds must be at least 1");
-        let ids: Vec<_> = wire.claim.iter().map(|claim| claim.id.clone()).collect();
-        if let Some(twice) = first_repeat(&ids) {
-            bail!("claim: the id `{twice}` is used twice");
-        }
-        for claim in &wire.claim {
-            claim.check(&wire.systems).with_context(|| format!("claim `{}`", claim.id))?;
-        }
         Ok(Experiment {
             id: wire.id,
             title: wire.title,
@@ -226,7 +215,6 @@ impl Experiment {
             loads,
             seeds: wire.seeds,
             source: wire.trace,
-            claims: wire.claim,
             size,
             form: Form::Pairs,
         })

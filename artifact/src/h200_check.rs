@@ -12,7 +12,10 @@ use std::path::Path;
 pub const ID: &str = "h200-check";
 
 /// What was measured, below the experiments; the text beside it says how.
-const MEASURED: &str = "h200-check-measured.csv";
+pub const MEASURED: &str = "h200-check-measured.csv";
+
+/// The server of every measured cell.
+const SERVER: &str = "bert-base-384-infer";
 
 /// How far a simulated p99 may be from the measured one, either way.
 const P99_FACTOR: f64 = 1.5;
@@ -47,6 +50,24 @@ struct Compared<'a> {
 pub fn report(root: &Root, rows: &[Row]) -> Result<String> {
     let path = root.experiments().join(MEASURED);
     Ok(compare(read(&path)?, rows))
+}
+
+/// The server's id and its median latency alone, ms: without sharing, and as the only client of MPS, in the first run.
+/// `None` where there are no measured values.
+///
+/// # Errors
+/// The measured values cannot be read.
+pub fn mps_alone(root: &Root) -> Result<Option<(String, f64, f64)>> {
+    let path = root.experiments().join(MEASURED);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let rows = read(&path)?;
+    let alone = |system: &str| {
+        let row = rows.iter().find(|row| row.run == 1 && row.training.is_empty() && row.system == system);
+        row.map(|row| row.service_p50_ms)
+    };
+    Ok(alone("no-sharing").zip(alone("mps")).map(|(alone, mps)| (SERVER.to_owned(), alone, mps)))
 }
 
 fn read(path: &Path) -> Result<Vec<Measured>> {

@@ -21,6 +21,7 @@ pub mod h200_check;
 pub mod key;
 pub mod library;
 pub mod measures;
+pub mod mechanisms;
 pub mod plan;
 pub mod progress;
 pub mod provenance;

@@ -1,5 +1,6 @@
 //! What one finished cell says by itself, before it is compared with others.
 
+use crate::compare::interval;
 use crate::stats::{self, Summary};
 use sim::{Progress, Request};
 
@@ -32,6 +33,8 @@ pub struct Measures {
     pub span_ns: u64,
     pub upstream_ms: Option<Summary>,
     pub service_ns: Option<Summary>,
+    /// 95 % interval of its p99, from a moving-block bootstrap of the requests.
+    pub service_p99_interval_ns: Option<(f64, f64)>,
     /// Only with planned arrivals.
     pub end_to_end_ns: Option<Summary>,
     pub utilisation: Option<f64>,
@@ -71,6 +74,7 @@ impl Measures {
             be_rate_hz: record.best_effort.and_then(|progress| progress.rate_hz()).or(peers_rate(record)),
             truncated_mean_ns: (!truncated.is_empty()).then(|| stats::mean(truncated).round() as u64),
             service_ns,
+            service_p99_interval_ns: interval::of_p99(&service),
             end_to_end_ns,
             utilisation,
             overloaded,
@@ -122,5 +126,36 @@ mod tests {
         let peers = vec![vec![request(0, 0, 10), request(900, 900, 1001)], vec![request(5, 10, 20)]];
         let crowd = Record { best_effort: None, peers, ..record };
         assert_eq!(Measures::of("k".to_owned(), &crowd, true).be_rate_hz, Some(2e6));
+    }
+
+    /// The client's answer to a server that stalls must be to wait, not to forget what it would have sent.
+    #[test]
+    fn a_stall_shows_in_end_to_end_times() {
+        // Arrivals each 10 ms for 1 s, service 1 ms; the server stalls for 500 ms at 0.2 s.
+        let ms = 1_000_000u64;
+        let (mut requests, mut free) = (Vec::new(), 0);
+        for arrival_ns in (0..100u64).map(|k| k * 10 * ms) {
+            let start_ns = arrival_ns.max(free);
+            let stall = if arrival_ns == 200 * ms { 500 * ms } else { 0 };
+            free = start_ns + stall + ms;
+            requests.push(Request { arrival_ns, start_ns, end_ns: free });
+        }
+        let record = Record {
+            trace: None,
+            span_ns: 1000 * ms,
+            end_ns: free,
+            arrivals: 100,
+            requests,
+            best_effort: None,
+            iteration_ends: Vec::new(),
+            peers: Vec::new(),
+        };
+        let m = Measures::of("k".to_owned(), &record, true);
+        let (service, end_to_end) = (m.service_ns.unwrap(), m.end_to_end_ns.unwrap());
+        // By hand: the waits fall by 9 ms per request from 501 ms; p99 lies between 492 and 501 ms, at 0.01.
+        assert!((end_to_end.p99 / 1e6 - 492.09).abs() < 1e-6, "{end_to_end:?}");
+        // From the start of service one request alone was slow: 501 ms among 99 of 1 ms, again at 0.01.
+        assert!((service.p99 / 1e6 - 6.0).abs() < 1e-6 && service.p95 / 1e6 == 1.0, "{service:?}");
+        assert_eq!(m.overloaded, Some(false));
     }
 }

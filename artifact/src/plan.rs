@@ -311,7 +311,6 @@ mod tests {
             seeds: vec![1],
             source: Source::Poisson,
             span: Span { min_seconds, min_requests: 100 },
-            claims: Vec::new(),
             size: if quick { Size::Quick } else { Size::Default },
             form: Form::Pairs,
         }

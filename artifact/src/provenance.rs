@@ -13,15 +13,16 @@ use std::path::Path;
 /// Of a file that should be there.
 const MISSING: &str = "missing";
 
-/// SHA-256 of every file that the experiments read, by its name in the repository, and of `Cargo.lock`, which fixes the
-/// versions of all libraries. Traces that are built in are named as the files they were built from.
+/// SHA-256 of every file that the experiments and their claims come from, by its name in the repository, and of
+/// `Cargo.lock`, which fixes the versions of all libraries. Traces that are built in are named as the files they were built
+/// from.
 pub fn inputs(
     root: &Root,
     machine: &str,
     recorded_on: &str,
     experiments: &[&Experiment],
 ) -> BTreeMap<String, String> {
-    let mut names = BTreeSet::from(["Cargo.lock".to_owned()]);
+    let mut names = BTreeSet::from(["Cargo.lock", "artifact/claims.toml"].map(str::to_owned));
     for name in [machine, recorded_on] {
         names.insert(format!("machines/{name}.toml"));
     }

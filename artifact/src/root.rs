@@ -37,6 +37,11 @@ impl Root {
         self.0.join("artifact/experiments")
     }
 
+    /// `artifact/claims.toml`.
+    pub fn claims(&self) -> PathBuf {
+        self.0.join("artifact/claims.toml")
+    }
+
     /// `artifact/golden`.
     pub fn golden(&self) -> PathBuf {
         self.0.join("artifact/golden")

@@ -340,7 +340,6 @@ mod tests {
             seeds: vec![1],
             source: Source::Poisson,
             span: Span { min_seconds: 1, min_requests: 100 },
-            claims: Vec::new(),
             size: flags::Size::Quick,
             form: Form::Pairs,
         };

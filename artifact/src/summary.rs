@@ -77,6 +77,8 @@ pub struct Row {
     pub p99_overhead: Option<f64>,
     pub clients: Option<u64>,
     pub arrivals: String,
+    pub service_p99_low_ns: Option<f64>,
+    pub service_p99_high_ns: Option<f64>,
 }
 
 /// The rows of one experiment, in plan order.
@@ -148,6 +150,7 @@ impl Row {
             self.service_p95_ns = Some(p95);
             self.service_p99_ns = Some(p99);
         }
+        (self.service_p99_low_ns, self.service_p99_high_ns) = m.service_p99_interval_ns.unzip();
         if let Some(Summary { n, mean, p50, p90, p95, p99 }) = m.end_to_end_ns {
             self.e2e_n = Some(n);
             self.e2e_mean_ns = Some(mean);

@@ -10,6 +10,7 @@ pub mod canvas;
 pub mod chart;
 pub mod crowd;
 pub mod csv;
+pub mod fields;
 pub mod fig10;
 pub mod fig4;
 pub mod fig5;
@@ -33,6 +34,8 @@ pub mod sheet;
 pub mod stats;
 pub mod style;
 pub mod sweep;
+pub mod table3;
+pub mod table4;
 pub mod timeline;
 pub mod workloads;
 

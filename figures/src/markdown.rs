@@ -50,18 +50,23 @@ pub fn ms(value: Option<f64>) -> String {
     value.map(|v| format!("{v:.3}")).unwrap_or_default()
 }
 
+/// Where the numbers come from, in a sentence.
+pub fn origin(backend: Backend, machine: &str) -> String {
+    match backend {
+        Backend::Sim => format!("**SIMULATED ({machine} model)**, not measured on a GPU."),
+        Backend::Gpu => format!("Measured on {machine}."),
+    }
+}
+
 /// A document whose first and last lines say where its numbers come from, so that a copied half still says
 /// it.
 pub fn wrapped(facts: &Facts, body: &str) -> String {
-    let origin = match facts.backend {
-        Backend::Sim => format!("**SIMULATED ({} model)**, not measured on a GPU.", facts.machine),
-        Backend::Gpu => format!("Measured on {}.", facts.machine),
-    };
+    let origin = origin(facts.backend, &facts.machine);
     let incomplete = if facts.incomplete { " INCOMPLETE RUN." } else { "" };
     let traces = facts.traces.join("; ");
     let seeds = facts.seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     format!(
-        "{origin}{incomplete} Load {}. Arrivals: {traces}. Seeds: {seeds}.\n\n{}\n\n{origin}{incomplete}\n",
+        "{origin}{incomplete} Load {}. Arrivals: {traces}. Seeds (arrival variance only): {seeds}.\n\n{}\n\n{origin}{incomplete}\n",
         facts.load,
         body.trim_end()
     )

@@ -6,7 +6,10 @@
 //! unrounded (upstream rounds each to 2 decimals first). Tally's share: over the cells that both systems
 //! finished, the ratio of the mean system throughputs, and the mean of the ratios.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
+use intervals::{CONFIDENCE, Interval};
 
 use crate::csv::{self, Csv};
 use crate::grid::Facts;
@@ -28,6 +31,10 @@ pub struct Summary {
     pub geometric: Option<f64>,
     pub median: Option<f64>,
     pub range: Option<(f64, f64)>,
+    /// Of the mean, from seed to seed; `None` with a single seed.
+    pub over_seeds: Option<Interval>,
+    /// Median of the end-to-end p99 over the baseline's p99, and the cells behind it: all that are not overloaded.
+    pub end_to_end: (Option<f64>, usize),
     pub hp_norm: Option<f64>,
     pub be_norm: Option<f64>,
     pub system_throughput: Option<f64>,
@@ -63,11 +70,39 @@ fn summary(pairs: &[&Record], system: &str) -> Summary {
         geometric: stats::geometric_overhead(&overheads),
         median: stats::median(&overheads),
         range: stats::range(&overheads),
+        over_seeds: over_seeds(&ok),
+        end_to_end: end_to_end(&ok),
         hp_norm: stats::mean(&get(|r| r.hp_norm)),
         be_norm: stats::mean(&get(|r| r.be_norm)),
         system_throughput: stats::mean(&get(|r| r.system_throughput)),
         tally_share: tally_share(pairs, &ok),
     }
+}
+
+/// Student's interval of the mean overhead: the mean over the pairs is one number per seed. Only pairs that every seed has
+/// count, since others would make the seeds differ by their pairs.
+fn over_seeds(rows: &[&Record]) -> Option<Interval> {
+    let mut by_seed: BTreeMap<u64, BTreeMap<_, f64>> = BTreeMap::new();
+    for r in rows {
+        if let Some((seed, overhead)) = r.seed.zip(r.p99_overhead()) {
+            by_seed.entry(seed).or_default().insert((&r.inference, &r.training), overhead);
+        }
+    }
+    let in_all = |pair: &_| by_seed.values().all(|pairs| pairs.contains_key(pair));
+    let mean_of = |pairs: &BTreeMap<_, f64>| {
+        let values: Vec<f64> = pairs.iter().filter(|(pair, _)| in_all(pair)).map(|(_, o)| *o).collect();
+        stats::mean(&values)
+    };
+    let means: Option<Vec<f64>> = by_seed.values().map(mean_of).collect();
+    intervals::t_interval(&means?, CONFIDENCE)
+}
+
+/// An overloaded cell's end-to-end times grow with its span, so that no number over cells may hold them.
+fn end_to_end(rows: &[&Record]) -> (Option<f64>, usize) {
+    let ratio = |r: &&&Record| Some(r.e2e_p99_ns? / 1e6 / r.baseline_p99_ms?);
+    let stable = rows.iter().filter(|r| r.overloaded == Some(false));
+    let ratios: Vec<f64> = stable.filter_map(|r| ratio(&r)).collect();
+    (stats::median(&ratios), ratios.len())
 }
 
 /// Compares only cells that both finished: means over different pairs would compare the pairs.
@@ -102,8 +137,8 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
 
     let mut run = Table::new(
         1,
-        "system | cells | overloaded | failed | skipped | p99 overhead, mean | geometric mean | \
-         median | min..max | HP | BE | system",
+        "system | cells | overloaded | failed | skipped | p99 overhead, mean | 95 % over seeds | \
+         geometric mean | median | min..max | end-to-end p99 / baseline, median | of cells | HP | BE | system",
     );
     let mut beside = Table::new(
         1,
@@ -113,7 +148,8 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
     );
     let mut out = Csv::new(
         "backend machine load system cells overloaded failed skipped p99_overhead_mean \
-         p99_overhead_geometric_mean p99_overhead_median p99_overhead_min p99_overhead_max hp_norm_mean \
+         p99_overhead_geometric_mean p99_overhead_median p99_overhead_min p99_overhead_max p99_overhead_mean_seeds_low p99_overhead_mean_seeds_high \
+         e2e_p99_over_baseline_median e2e_cells hp_norm_mean \
          be_norm_mean system_throughput_mean tally_share_of_means tally_share_mean_of_ratios \
          paper_p99_overhead_mean demo_p99_overhead_mean demo_p99_overhead_geometric_mean \
          demo_p99_overhead_median demo_p99_overhead_min demo_p99_overhead_max demo_hp_norm_mean \
@@ -135,9 +171,12 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
             s.failed.to_string(),
             s.skipped.to_string(),
             percent(s.mean),
+            percent_range(s.over_seeds.map(|i| (i.low, i.high))),
             percent(s.geometric),
             percent(s.median),
             percent_range(s.range),
+            ratio(s.end_to_end.0),
+            s.end_to_end.1.to_string(),
             ratio(s.hp_norm),
             ratio(s.be_norm),
             ratio(s.system_throughput),
@@ -167,6 +206,8 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
             .real(s.median)
             .real(s.range.map(|r| r.0))
             .real(s.range.map(|r| r.1));
+        out.real(s.over_seeds.map(|i| i.low)).real(s.over_seeds.map(|i| i.high));
+        out.real(s.end_to_end.0).count(Some(s.end_to_end.1 as u64));
         out.real(s.hp_norm).real(s.be_norm).real(s.system_throughput);
         out.real(s.tally_share.map(|t| t.0)).real(s.tally_share.map(|t| t.1)).real(paper);
         out.real(demo.map(|d| d.mean)).real(demo.map(|d| d.geometric)).real(demo.map(|d| d.median));
@@ -185,6 +226,10 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
 const NOTES: &str = "\
 - p99 overhead: `upstream_p99_ms / baseline_p99_ms - 1` per cell; a cell is one pair and seed. Mean: arithmetic,
   the paper's number; a single bad pair can dominate it. Geometric mean: `exp(mean(ln(p99 / baseline))) - 1`.
+- 95 % over seeds: Student's interval of that mean from seed to seed, over the pairs that every seed has. It is the
+  variance of arrivals (simulated, also of drawn durations) only; with a single seed there is none.
+- End-to-end p99 (planned arrival to end) over the baseline's p99: median over the cells that are not overloaded. In
+  an overloaded cell it grows with the span, so it enters no number over cells; the table of all pairs has it.
 - HP, BE, system: means of the normalised throughputs of the high-priority job, the best-effort job, and their
   sum.
 - Tally / this: Tally's mean system throughput over that of the row, over the cells that both finished; beside it

@@ -49,8 +49,8 @@ pub fn banner(facts: &Facts, loads: &str, requests: Option<(u64, u64)>) -> Strin
         None => String::new(),
     };
     let seeds = match facts.seeds.len() {
-        1 => "1 seed".to_owned(),
-        n => format!("{n} seeds"),
+        1 => "1 seed (arrivals)".to_owned(),
+        n => format!("{n} seeds (arrival variance only)"),
     };
     let incomplete = if facts.incomplete { " · INCOMPLETE RUN" } else { "" };
     format!("{origin}{incomplete} · {loads} · arrivals: {traces} · {seeds}{behind}")

@@ -8,12 +8,9 @@ use crate::markdown::{Table, ms, percent, ratio, wrapped};
 use crate::records::{Record, Records, Status};
 use crate::style::{job_rank, short_job, system_rank};
 
-/// A p99 of fewer requests than this is mostly the maximum: ten requests should lie above it.
-pub const ENOUGH_FOR_P99: u64 = 1000;
-
-/// Whether a p99 over `n` requests needs a mark.
+/// Whether a p99 over `n` requests needs a mark: ten of them should lie above it, or it is close to the maximum.
 pub fn few(n: Option<u64>) -> bool {
-    n.is_none_or(|n| n < ENOUGH_FOR_P99)
+    n.is_none_or(|n| !intervals::enough_for(n, 0.99))
 }
 
 /// The table as Markdown and as CSV, in drawing order.
@@ -39,12 +36,12 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
     let mut table = Table::new(
         3,
         "inference | training | system | seed | n | p50 ms | p99 ms | p99 overhead | n, all | \
-         service p99 ms, all | end-to-end p99 ms | HP | BE | overloaded | status",
+         service p99 ms, all | its 95 % interval | end-to-end p99 ms | HP | BE | overloaded | status",
     );
     let mut out = Csv::new(
         "backend machine inference training system load seed status upstream_n upstream_p50_ms \
          upstream_p99_ms upstream_p99_few baseline_p99_ms p99_overhead service_n service_p99_ms \
-         service_p99_few e2e_n e2e_p99_ms e2e_p99_few hp_norm be_norm system_throughput overloaded error",
+         service_p99_few service_p99_low_ms service_p99_high_ms e2e_n e2e_p99_ms e2e_p99_few hp_norm be_norm system_throughput overloaded span_s error",
     );
     let mut reasons: Vec<String> = Vec::new();
     for r in rows {
@@ -70,9 +67,13 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
                 format!("{name} ({})", at + 1)
             }
         };
-        let overloaded = match r.overloaded {
-            Some(true) => "yes",
-            _ => "",
+        let interval = r.service_p99_interval_ns.map(|(low, high)| (low / 1e6, high / 1e6));
+        let span_s = r.span_ns.map(|ns| ns as f64 / 1e9);
+        // How long the queue had to grow belongs to the end-to-end time beside it.
+        let overloaded = match (r.overloaded, span_s) {
+            (Some(true), Some(span)) => format!("over {span} s"),
+            (Some(true), None) => "yes".to_owned(),
+            _ => String::new(),
         };
         table.row([
             short_job(&inference).to_owned(),
@@ -85,10 +86,11 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
             percent(r.p99_overhead()),
             count(r.service_n),
             marked(service, r.service_n),
+            interval.map(|(low, high)| format!("{low:.3}..{high:.3}")).unwrap_or_default(),
             marked(e2e, r.e2e_n),
             ratio(r.hp_norm),
             ratio(r.be_norm),
-            overloaded.to_owned(),
+            overloaded,
             status,
         ]);
         let flag = |v: Option<f64>, n: Option<u64>| v.map_or("", |_| if few(n) { "true" } else { "false" });
@@ -100,9 +102,10 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
             .real(r.upstream_p50_ms);
         out.real(r.upstream_p99_ms).text(flag(r.upstream_p99_ms, r.upstream_n)).real(r.baseline_p99_ms);
         out.real(r.p99_overhead()).count(r.service_n).real(service).text(flag(service, r.service_n));
+        out.real(interval.map(|i| i.0)).real(interval.map(|i| i.1));
         out.count(r.e2e_n).real(e2e).text(flag(e2e, r.e2e_n)).real(r.hp_norm).real(r.be_norm);
         out.real(r.system_throughput).text(r.overloaded.map_or("", |o| if o { "true" } else { "false" }));
-        out.text(r.error.as_deref().unwrap_or_default()).end();
+        out.real(span_s).text(r.error.as_deref().unwrap_or_default()).end();
     }
     let mut notes = String::from(NOTES);
     for (i, reason) in reasons.iter().enumerate() {
@@ -121,8 +124,10 @@ fn status_name(status: Status) -> &'static str {
 
 const NOTES: &str = "\
 - n, p50, p99: service time by upstream's rule (second half of the run, at most the last 5,000 requests).
-- n, all; service p99, all: service time of all requests. End-to-end: planned arrival to end, all requests; in
-  an overloaded cell it grows with the length of the run.
+- n, all; service p99, all: service time of all requests. Its 95 % interval: moving-block bootstrap within the run,
+  so it knows nothing of other seeds, models or machines. End-to-end: planned arrival to end, all requests; in an
+  overloaded cell it grows with the length of the run, which is given.
+- Seeds differ in their arrivals (and, simulated, in the durations that are drawn), in nothing else.
 - `*`: fewer than 1,000 requests, so the p99 is close to the maximum.
 - HP, BE: normalised throughput of the high-priority and the best-effort job. An empty cell is a missing number.
 ";

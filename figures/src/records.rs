@@ -19,7 +19,7 @@ pub const COLUMNS: &str = "key experiment backend machine kind system inference 
     service_n service_mean_ns service_p50_ns service_p90_ns service_p95_ns service_p99_ns \
     e2e_n e2e_mean_ns e2e_p50_ns e2e_p90_ns e2e_p95_ns e2e_p99_ns \
     utilisation overloaded hp_rate_hz be_rate_hz hp_norm be_norm system_throughput hp_norm_2d be_norm_2d \
-    baseline_p99_ms p99_overhead clients arrivals";
+    baseline_p99_ms p99_overhead clients arrivals service_p99_low_ns service_p99_high_ns";
 
 fn columns() -> impl Iterator<Item = &'static str> {
     COLUMNS.split_whitespace()
@@ -78,6 +78,8 @@ pub struct Record {
     pub upstream_p99_ms: Option<f64>,
     pub service_n: Option<u64>,
     pub service_p99_ns: Option<f64>,
+    /// Ends of its 95 % interval within the run.
+    pub service_p99_interval_ns: Option<(f64, f64)>,
     pub e2e_n: Option<u64>,
     pub e2e_p99_ns: Option<f64>,
     pub overloaded: Option<bool>,
@@ -253,6 +255,7 @@ impl Row<'_> {
             upstream_p99_ms: self.time("upstream_p99_ms")?,
             service_n: self.count("service_n")?,
             service_p99_ns: self.time("service_p99_ns")?,
+            service_p99_interval_ns: self.interval("service_p99_low_ns", "service_p99_high_ns")?,
             e2e_n: self.count("e2e_n")?,
             e2e_p99_ns: self.time("e2e_p99_ns")?,
             overloaded: match self.text("overloaded").as_deref() {

@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow};
 
 use crate::crowd::{self, Crowd};
+use crate::fields::Fields;
 use crate::fig6b::Loads;
 use crate::fig7a;
 use crate::fig9::Dots;
@@ -11,7 +12,7 @@ use crate::grid::Grid;
 use crate::inputs::Inputs;
 use crate::recorded::{self, Durations};
 use crate::timeline::{self, Timeline};
-use crate::{fig4, fig5, fig6b, fig9, fig10, overheads, pairs, workloads};
+use crate::{fig4, fig5, fig6b, fig9, fig10, overheads, pairs, table3, table4, workloads};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,6 +267,36 @@ pub static ENTRIES: &[Entry] = &[
         paper_number: "",
         note: "",
         render: render_pairs,
+    },
+    Entry {
+        id: "table3",
+        title: "What each mechanism alone costs: assumed inputs, with source",
+        experiments: &[],
+        records: &["mechanisms.csv"],
+        aliases: &["overhead-sources"],
+        upstream: "the benchmark summary's overheads, and the runs of single jobs under Tally without scheduling",
+        paper_number: "inferred",
+        note: "Constants of the machine model turned into percentages of named jobs; an empty cell has a reason.",
+        render: |entry, inputs| {
+            let (text, path) = inputs.text("mechanisms.csv")?;
+            let (markdown, csv) = table3::render(entry.title, &Fields::parse(&text, &path)?)?;
+            Ok(table(entry, markdown, csv))
+        },
+    },
+    Entry {
+        id: "table4",
+        title: "Claims and their verdicts",
+        experiments: &[],
+        records: &["claims.csv"],
+        aliases: &["claims"],
+        upstream: "the paper's abstract, collect_numbers, and the order of the published results",
+        paper_number: "",
+        note: "Simulated and measured evidence have a column each.",
+        render: |entry, inputs| {
+            let (text, path) = inputs.text("claims.csv")?;
+            let (markdown, csv) = table4::render(entry.title, &Fields::parse(&text, &path)?)?;
+            Ok(table(entry, markdown, csv))
+        },
     },
 ];
 

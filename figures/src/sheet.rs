@@ -135,6 +135,18 @@ impl<'a> Row<'a> {
         Ok(value)
     }
 
+    /// Both ends of an interval, or neither.
+    ///
+    /// # Errors
+    /// As [`Row::time`]; and one end alone, or ends in the wrong order.
+    pub fn interval(&self, low: &str, high: &str) -> Result<Option<(f64, f64)>> {
+        match (self.time(low)?, self.time(high)?) {
+            (Some(a), Some(b)) if a <= b => Ok(Some((a, b))),
+            (None, None) => Ok(None),
+            _ => Err(self.bad(high, &format!("is no upper end of an interval beside `{low}`"))),
+        }
+    }
+
     /// Refuses a derived column that contradicts the ones it comes from. The tolerance allows for rounding in the file.
     ///
     /// # Errors

@@ -107,6 +107,9 @@ fn pair(out: &mut String, mut values: Vec<(&'static str, String)>, r: &Row, late
         add(column, n.to_string());
     }
     add("service_p99_ns", format!("{:.0}", p99 * 1.01e6));
+    add("service_p99_low_ns", format!("{:.0}", p99 * 0.99e6));
+    add("service_p99_high_ns", format!("{:.0}", p99 * 1.02e6));
+    add("span_ns", "300000000000".to_owned());
     add("e2e_p99_ns", format!("{:.0}", p99 * tail * 1e6));
     add("utilisation", format!("{utilisation:.6}"));
     add("overloaded", (utilisation >= 1.0).to_string());

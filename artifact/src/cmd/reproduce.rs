@@ -2,6 +2,7 @@
 
 use super::{CELLS_FAILED, say};
 use crate::cell::Cell;
+use crate::claims::{self, Claim};
 use crate::executor::Executor;
 use crate::experiment::{Classes, Experiment, Form};
 use crate::library::{Library, RECORDED_ON};
@@ -14,10 +15,10 @@ use crate::runinfo::{Invocation, RunInfo};
 use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
-
-use crate::{catalogue, claims, files, h200_check, series, sums};
+use crate::{catalogue, files, h200_check, mechanisms, series, sums};
 use anyhow::{Context, Result, ensure};
 use flags::Reproduce;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
@@ -30,6 +31,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     let began = Instant::now();
     let root = Root::find()?;
     let experiments = experiments(flags, &root)?;
+    let claims = claims::load(&root, &Experiment::ids(&root)?)?;
     let ids = |list: fn(&Experiment) -> &Vec<String>| experiments.iter().flat_map(list).map(String::as_str);
     let jobs_of = ids(|e| &e.inference).chain(ids(|e| &e.training));
     let library = match executor.backend() {
@@ -81,6 +83,11 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     }
     files::write_atomically(&folder.join(catalogue::NAME), &catalogue::to_csv(&root)?)?;
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
+    let rows = with_earlier_tables(&claims, &folder, &tables);
+    let records = claims::record::records(&claims, &rows);
+    files::write_atomically(&folder.join(claims::record::NAME), &claims::record::to_csv(&records)?)?;
+    let mechanisms = mechanisms::rows(&root, &planned, &library)?;
+    files::write_atomically(&folder.join(mechanisms::NAME), &mechanisms::to_csv(&mechanisms)?)?;
     let aside =
         RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.size(), invocation)?;
     if let Some(old) = aside {
@@ -88,8 +95,10 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     }
     sums::write(&folder)?;
     report(&folder, &tally, &plan.cells, &finished, began.elapsed().as_secs_f64());
-    for (experiment, rows) in &tables {
-        judge(&root, experiment, rows, executor.backend())?;
+    say(&format!("claims{}:\n", if flags.quick { " (quick)" } else { "" }));
+    say(&claims::report::report(&claims, &records));
+    if let Some((_, rows)) = tables.iter().find(|(experiment, _)| experiment.id == h200_check::ID) {
+        say(&h200_check::report(&root, rows)?);
     }
     Ok(if tally.failed > 0 { CELLS_FAILED } else { 0 })
 }
@@ -159,13 +168,19 @@ fn report(folder: &Path, tally: &Tally, cells: &[Cell], finished: &[Finished], s
     }
 }
 
-fn judge(root: &Root, experiment: &Experiment, rows: &[Row], backend: &str) -> Result<()> {
-    if !experiment.claims.is_empty() {
-        say(&format!("claims of {}{}:\n", experiment.id, experiment.size_note()));
-        say(&claims::report(&experiment.claims, rows, backend));
+/// The rows of this run, and those of tables that an earlier one left in the folder: a claim may need several experiments.
+fn with_earlier_tables(claims: &[Claim], folder: &Path, tables: &[(&Experiment, Vec<Row>)]) -> Vec<Row> {
+    let mut rows: Vec<Row> = tables.iter().flat_map(|(_, rows)| rows).cloned().collect();
+    let wanted: BTreeSet<&String> = claims.iter().flat_map(|claim| &claim.experiments).collect();
+    for id in wanted {
+        let path = folder.join(format!("{id}.csv"));
+        if tables.iter().any(|(experiment, _)| experiment.id == *id) || !path.is_file() {
+            continue;
+        }
+        match summary::read_csv(&path) {
+            Ok(earlier) => rows.extend(earlier),
+            Err(error) => say(&format!("an earlier table is not judged: {error:#}\n")),
+        }
     }
-    if experiment.id == h200_check::ID {
-        say(&h200_check::report(root, rows)?);
-    }
-    Ok(())
+    rows
 }

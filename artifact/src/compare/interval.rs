@@ -10,13 +10,14 @@
 //! nothing of what stays equal within a run, such as clocks, drivers or the neighbour's seed.
 
 use crate::stats;
+use intervals::blocks::Series;
 use sha2::{Digest, Sha256};
 use traces::rng::{Use, below, generator};
 
-/// Drawn series. With 1,000 the ends of a 99 % interval are the 5th smallest and largest.
+/// Drawn series. With 1,000 the ends of a 99 % interval are the 5th smallest and largest, of a 95 % one the 25th.
 pub const REPLICATES: usize = 1000;
 
-/// Of an interval.
+/// Of an interval that two runs are compared by: with hundreds of numbers, a tenth as many false alarms as 95 % gives.
 pub const CONFIDENCE: f64 = 0.99;
 
 /// Both numbers of one drawn series.
@@ -28,75 +29,31 @@ pub struct Drawn {
 
 /// Draws [`REPLICATES`] series from these times in their order. `stream` separates two runs with equal samples.
 pub fn replicates(times_ns: &[u64], stream: u8) -> Vec<Drawn> {
-    let n = times_ns.len();
-    if n == 0 {
-        return Vec::new();
-    }
-    let block = ((n as f64).sqrt().ceil() as usize).min(n);
-    let blocks = n.div_ceil(block);
-    let mut sums = vec![0];
-    for time in times_ns {
-        sums.push(sums[sums.len() - 1] + time);
-    }
-    // The largest first: the walk to the 99th percentile is short.
-    let mut largest: Vec<usize> = (0..n).collect();
-    largest.sort_by(|a, b| times_ns[*b].cmp(&times_ns[*a]).then(a.cmp(b)));
+    let Some(series) = Series::new(times_ns) else { return Vec::new() };
     let mut rng = generator(seed(times_ns, stream), Use::Bootstrap);
-    let places = (n - block + 1) as u64;
+    let places = series.places() as u64;
+    let mut starts = vec![0; series.blocks()];
     let mut draw = || {
-        let mut starts: Vec<usize> = (0..blocks).map(|_| below(&mut rng, places) as usize).collect();
-        starts.sort_unstable();
-        let total: u64 = starts.iter().map(|start| sums[start + block] - sums[*start]).sum();
-        let drawn = blocks * block;
-        // How often a request was drawn: in as many blocks as begin at most a block before it.
-        let times = |i: usize| {
-            let until = starts.partition_point(|start| *start <= i);
-            let before = starts.partition_point(|start| *start + block <= i);
-            until - before
-        };
-        Drawn {
-            mean: total as f64 / drawn as f64,
-            p99: percentile_from_above(times_ns, &largest, times, drawn),
-        }
+        starts.iter_mut().for_each(|start| *start = below(&mut rng, places) as usize);
+        let drawn = series.drawn(&mut starts);
+        Drawn { mean: drawn.mean, p99: stats::percentile(&[drawn.below, drawn.above], drawn.weight) }
     };
     (0..REPLICATES).map(|_| draw()).collect()
 }
 
-/// As [`stats::percentile`] at 0.99 of `drawn` values, of which value `i` stands there `times(i)` times.
-fn percentile_from_above(
-    values: &[u64],
-    largest: &[usize],
-    times: impl Fn(usize) -> usize,
-    drawn: usize,
-) -> f64 {
-    let position = 0.99 * (drawn - 1) as f64;
-    let below = position.floor() as usize;
-    // Ranks from above, the largest being 0.
-    let ranks = [drawn - 1 - (below + 1).min(drawn - 1), drawn - 1 - below];
-    let mut found = [0, 0];
-    let (mut seen, mut next) = (0, 0);
-    for i in largest {
-        seen += times(*i);
-        while next < 2 && seen > ranks[next] {
-            found[next] = values[*i];
-            next += 1;
-        }
-        if next == 2 {
-            break;
-        }
-    }
-    let [above, below_value] = found;
-    stats::percentile(&[below_value, above], position - below as f64)
+/// The 95 % interval of the 99th percentile of these times, from [`REPLICATES`] series; `None` for no times.
+pub fn of_p99(times_ns: &[u64]) -> Option<(f64, f64)> {
+    ends(replicates(times_ns, 0).iter().map(|drawn| drawn.p99).collect(), intervals::CONFIDENCE)
 }
 
-/// The ends of the interval around drawn numbers; `None` for none.
-pub fn ends(mut numbers: Vec<f64>) -> Option<(f64, f64)> {
+/// The ends of the interval around drawn numbers with this confidence; `None` for none.
+pub fn ends(mut numbers: Vec<f64>, confidence: f64) -> Option<(f64, f64)> {
     numbers.retain(|number| number.is_finite());
     if numbers.is_empty() {
         return None;
     }
     numbers.sort_by(f64::total_cmp);
-    let outside = ((1.0 - CONFIDENCE) / 2.0 * numbers.len() as f64).floor() as usize;
+    let outside = ((1.0 - confidence) / 2.0 * numbers.len() as f64).floor() as usize;
     Some((numbers[outside.saturating_sub(1)], numbers[numbers.len() - outside.max(1)]))
 }
 
@@ -126,26 +83,10 @@ mod tests {
     }
 
     #[test]
-    fn the_short_walk_finds_what_sorting_finds() {
-        let values = times(5, 700, 1.0);
-        let mut largest: Vec<usize> = (0..values.len()).collect();
-        largest.sort_by(|a, b| values[*b].cmp(&values[*a]).then(a.cmp(b)));
-        for weight in 0..5usize {
-            let times = |i: usize| (i * 7 + weight) % 4;
-            let mut drawn: Vec<u64> =
-                values.iter().enumerate().flat_map(|(i, v)| std::iter::repeat_n(*v, times(i))).collect();
-            drawn.sort_unstable();
-            let found = percentile_from_above(&values, &largest, times, drawn.len());
-            assert_eq!(found, stats::percentile(&drawn, 0.99));
-        }
-        assert_eq!(percentile_from_above(&[7], &[0], |_| 1, 1), 7.0);
-    }
-
-    #[test]
     fn equal_runs_are_seldom_told_apart_and_slower_ones_always() {
         let ratio = |a: &[u64], b: &[u64]| {
             let (a, b) = (replicates(a, 0), replicates(b, 1));
-            ends(a.iter().zip(&b).map(|(a, b)| b.p99 / a.p99).collect()).unwrap()
+            ends(a.iter().zip(&b).map(|(a, b)| b.p99 / a.p99).collect(), CONFIDENCE).unwrap()
         };
         let holds_one = |(low, high): (f64, f64)| low <= 1.0 && 1.0 <= high;
         let (mut equal, mut slower) = (0, 0);
@@ -164,8 +105,9 @@ mod tests {
         assert_ne!(replicates(&a, 0), replicates(&a, 1));
         assert!(replicates(&[], 0).is_empty());
         assert!(replicates(&[5, 5, 5], 0).iter().all(|drawn| *drawn == Drawn { mean: 5.0, p99: 5.0 }));
-        assert_eq!(ends(vec![]), None);
-        let thousand = (1..=1000).map(f64::from).collect();
-        assert_eq!(ends(thousand), Some((5.0, 996.0)));
+        assert_eq!(ends(vec![], CONFIDENCE), None);
+        let thousand: Vec<f64> = (1..=1000).map(f64::from).collect();
+        assert_eq!(ends(thousand.clone(), 0.99), Some((5.0, 996.0)));
+        assert_eq!(ends(thousand, 0.95), Some((25.0, 976.0)));
     }
 }

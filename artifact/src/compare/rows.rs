@@ -191,9 +191,9 @@ fn sampled(
     drawn: &(Vec<Drawn>, Vec<Drawn>),
     of: fn(&Drawn) -> f64,
 ) -> Number {
-    let numbers = |side: &[Drawn]| interval::ends(side.iter().map(of).collect());
+    let numbers = |side: &[Drawn]| interval::ends(side.iter().map(of).collect(), interval::CONFIDENCE);
     let ratios = drawn.0.iter().zip(&drawn.1).map(|(a, b)| of(b) / of(a)).collect();
-    let ratio_interval = interval::ends(ratios);
+    let ratio_interval = interval::ends(ratios, interval::CONFIDENCE);
     let verdict = match (a, b, ratio_interval) {
         (a, b, _) if a == b => Verdict::Same,
         (Some(_), Some(_), Some((low, high))) if low <= 1.0 && 1.0 <= high => Verdict::Within,

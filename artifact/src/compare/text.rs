@@ -130,7 +130,7 @@ pub fn pretty(a: &Side, b: &Side, changes: &[Change], rows: &[Compared], rate_to
             text += "                overloaded: its end-to-end times grow with the span, whatever their interval says\n";
         }
         let few = row.requests.0.min(row.requests.1);
-        if few > 0 && !stats::enough_for(few, 0.99) {
+        if few > 0 && !intervals::enough_for(few, 0.99) {
             let _ = writeln!(text, "                few requests for a p99: {few}");
         }
         if row.inputs.is_empty() && row.verdict != Verdict::NotCompared && !row.numbers.is_empty() {

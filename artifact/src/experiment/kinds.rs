@@ -168,7 +168,6 @@ fn crowd(wire: CrowdWire, size: Size) -> Result<Experiment> {
         seeds: wire.seeds,
         source: wire.trace,
         span: span(seconds)?,
-        claims: Vec::new(),
         size,
         form: Form::Crowd(Crowd { clients, patterns: wire.arrivals }),
     })
@@ -204,7 +203,6 @@ fn timeline(wire: TimelineWire, size: Size) -> Result<Experiment> {
         seeds: vec![wire.seed],
         source: wire.trace,
         span: span(seconds)?,
-        claims: Vec::new(),
         size,
         form: Form::Timeline(wire.intervals),
     })
@@ -233,7 +231,6 @@ fn profiles(wire: ProfilesWire, size: Size) -> Result<Experiment> {
         // Nothing arrives anywhere.
         source: Source::Poisson,
         span: Span { min_seconds: 0, min_requests: 0 },
-        claims: Vec::new(),
         size,
         form: Form::Profiles(Classes(ends.iter().map(|us| us * 1000).collect())),
     })

@@ -1,6 +1,7 @@
 //! The binary as its users meet it: in a small repository of its own, with an executor that costs nothing.
 
 mod answers;
+mod claimed;
 mod compared;
 mod costs;
 mod faults;

@@ -30,6 +30,21 @@ training = ["trainer"]
 span = { min_seconds = 1, min_requests = 100 }
 "#;
 
+const CLAIMS: &str = r#"
+[[claim]]
+id = "one"
+text = "A claim."
+source = "ours"
+experiments = ["one"]
+metric = "best-effort-throughput"
+statistic = "share"
+relation = "below"
+systems = ["mps", "tally", "gate"]
+band = [0.5, 1.0]
+reason = "Tests."
+pairs = 2
+"#;
+
 const WORKLOAD: &str = r#"
 id = "ID"
 kind = "KIND"
@@ -56,6 +71,7 @@ impl Repository {
     pub fn new() -> Repository {
         let repository = Repository { folder: tempfile::tempdir().unwrap() };
         repository.write("artifact/experiments/one.toml", &EXPERIMENT.replace("ID", "one"));
+        repository.write("artifact/claims.toml", CLAIMS);
         for (id, kind) in [("server", "inference"), ("trainer", "training")] {
             let text = WORKLOAD.replace("ID", id).replace("KIND", kind);
             repository.write(&format!("workloads/{id}/workload.toml"), &text);
