@@ -20,6 +20,7 @@ pub mod plot;
 pub mod published;
 pub mod records;
 pub mod registry;
+pub mod report;
 pub mod stats;
 pub mod style;
 

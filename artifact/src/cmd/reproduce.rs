@@ -57,6 +57,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         files::write_atomically(&path, &summary::to_csv(&rows)?)?;
         tables.push((&table.experiment, rows));
     }
+    keep_machine(&root, flags, &folder)?;
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
     let aside =
         RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.quick, invocation)?;
@@ -94,6 +95,14 @@ fn experiments(flags: &Reproduce, root: &Root) -> Result<Vec<Experiment>> {
         "no experiment is marked `default = true`; name one with --experiment ID"
     );
     Ok(experiments)
+}
+
+/// Copies the GPU model into the run folder: a run is read where the repository is not, or is another version.
+fn keep_machine(root: &Root, flags: &Reproduce, folder: &Path) -> Result<()> {
+    let model = root.machine(flags.machine.name());
+    let bytes = bounded::bytes(&model, bounded::DEFINITION)
+        .with_context(|| format!("cannot read {}", model.display()))?;
+    files::write_atomically(&folder.join("machine.toml"), &bytes)
 }
 
 fn default_jobs() -> usize {
