@@ -7,12 +7,13 @@ use maud::{Escaper, Markup, PreEscaped};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use std::fmt::Write as _;
 
-use super::table::boxed;
+use super::table::{boxed, text_class};
 
 /// The text as HTML. Its first heading is left out where the page has its own; others go below `level`. `label` is read
 /// out for its tables.
 pub fn view(markdown: &str, label: &str, level: u8) -> Markup {
-    let mut writer = Writer { out: String::new(), tables: Vec::new(), links: Vec::new(), level };
+    let mut writer =
+        Writer { out: String::new(), cell: 0, count: 0, tables: Vec::new(), links: Vec::new(), level };
     let mut events: Vec<Event> = Parser::new_ext(markdown, Options::ENABLE_TABLES).collect();
     drop_title(&mut events);
     for event in events {
@@ -31,6 +32,10 @@ fn drop_title(events: &mut Vec<Event>) {
 
 struct Writer {
     out: String,
+    /// Where the cell under way begins.
+    cell: usize,
+    /// How many tables there were.
+    count: usize,
     /// The table under way; none is inside another.
     tables: Vec<Grid>,
     /// Of the open links, whether each was written.
@@ -118,10 +123,7 @@ impl Writer {
                 self.row();
                 self.out.push_str("<tr>");
             }
-            Tag::TableCell => {
-                let open = self.tables.last().map_or("<td>".to_owned(), Grid::open);
-                self.out += &open;
-            }
+            Tag::TableCell => self.cell = self.out.len(),
             _ => {}
         }
     }
@@ -152,8 +154,10 @@ impl Writer {
                 }
             }
             TagEnd::TableCell => {
-                let close = self.tables.last_mut().map_or("</td>", Grid::close);
-                self.out.push_str(close);
+                let content = self.out.split_off(self.cell);
+                if let Some(grid) = self.tables.last_mut() {
+                    self.out += &grid.cell(&content);
+                }
             }
             TagEnd::TableRow => self.out.push_str("</tr>\n"),
             TagEnd::TableHead => {
@@ -163,7 +167,12 @@ impl Writer {
             TagEnd::Table => {
                 if let Some(grid) = self.tables.pop() {
                     let content = std::mem::replace(&mut self.out, grid.before) + "</tbody>";
-                    self.out += &boxed(label, grid.rows, PreEscaped(content)).into_string();
+                    self.count += 1;
+                    let label = match self.count {
+                        1 => label.to_owned(),
+                        n => format!("{label}, {n}"),
+                    };
+                    self.out += &boxed(&label, grid.rows, PreEscaped(content)).into_string();
                 }
             }
             _ => {}
@@ -172,22 +181,20 @@ impl Writer {
 }
 
 impl Grid {
-    /// The first column names its row.
-    fn open(&self) -> String {
+    /// The next cell of the row; the first column names its row.
+    fn cell(&mut self, content: &str) -> String {
         let class = match self.aligns.get(self.column) {
-            Some(Alignment::Right) => " class=\"number\"",
-            _ => "",
+            Some(Alignment::Right) => "number",
+            _ if self.in_head => "",
+            _ => text_class(content),
         };
-        match (self.in_head, self.column) {
-            (true, _) => format!("<th scope=\"col\"{class}>"),
-            (false, 0) => format!("<th scope=\"row\"{class}>"),
-            _ => format!("<td{class}>"),
-        }
-    }
-
-    fn close(&mut self) -> &'static str {
+        let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         self.column += 1;
-        if self.in_head || self.column == 1 { "</th>" } else { "</td>" }
+        match (self.in_head, self.column) {
+            (true, _) => format!("<th scope=\"col\"{class}>{content}</th>"),
+            (false, 1) => format!("<th scope=\"row\"{class}>{content}</th>"),
+            _ => format!("<td{class}>{content}</td>"),
+        }
     }
 }
 
@@ -204,7 +211,7 @@ mod tests {
             "<p><strong>SIMULATED</strong></p>\n<h5>Part</h5>\n\
              <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"T\"><table><caption>T</caption>\
              <thead><tr><th scope=\"col\">a</th><th scope=\"col\" class=\"number\">b</th></tr></thead><tbody>\n\
-             <tr><th scope=\"row\">x</th><td class=\"number\">1 %</td></tr>\n</tbody></table></div>\
+             <tr><th scope=\"row\" class=\"short\">x</th><td class=\"number\">1 %</td></tr>\n</tbody></table></div>\
              <ul><li>note <code>c</code></li></ul>\n"
         );
     }

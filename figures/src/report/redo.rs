@@ -39,6 +39,8 @@ impl Recipe {
         let mut flags = Typed::try_parse_from(arguments).map(|typed| typed.flags).unwrap_or_default();
         // What changes no number.
         (flags.jobs, flags.list, flags.partial) = (None, false, false);
+        // A folder whose name was not kept, see `provenance` in artifact: the default one will do.
+        flags.out = flags.out.filter(|out| !out.starts_with("<elsewhere>"));
         flags.experiments = experiments.iter().map(|id| (*id).to_owned()).collect();
         Recipe { flags }
     }

@@ -8,6 +8,9 @@ use maud::{Markup, html};
 /// Rows from which a table gets a box with a height of its own.
 const LONG: usize = 25;
 
+/// Characters from which a text is broken into lines.
+const LONG_TEXT: usize = 40;
+
 /// A table as text; every row has as many fields as the header.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
@@ -57,11 +60,7 @@ impl Table {
     /// The whole table, numbers to the right.
     pub fn view(&self, caption: &str) -> Markup {
         let right: Vec<bool> = (0..self.header.len()).map(|at| self.is_numeric(at)).collect();
-        let class = |at: usize, value: &str| match (right[at], value.len()) {
-            (true, _) => "number",
-            (false, 40..) => "long",
-            _ => "short",
-        };
+        let class = |at: usize, value: &str| if right[at] { "number" } else { text_class(value) };
         boxed(
             caption,
             self.rows.len(),
@@ -84,6 +83,11 @@ impl Table {
         let mut values = self.rows.iter().map(|row| &row[at]).filter(|value| !value.is_empty()).peekable();
         values.peek().is_some() && values.all(|value| value.parse::<f64>().is_ok())
     }
+}
+
+/// How a cell of text is laid out: a short one is not broken, a long one gets room.
+pub fn text_class(content: &str) -> &'static str {
+    if content.chars().count() < LONG_TEXT { "short" } else { "long" }
 }
 
 /// The value of a column of verdicts with a mark that CSS can colour; any other value as it is.
