@@ -54,7 +54,7 @@ fn open(browser: &Path, page: &Path, view: View) -> (String, Vec<String>) {
         "--host-resolver-rules=MAP * ~NOTFOUND".into(),
         "--enable-logging=stderr".into(),
         "--virtual-time-budget=5000".into(),
-        format!("--window-size={},800", view.width).into(),
+        "--window-size=1400,1000".into(),
         format!("--blink-settings=preferredColorScheme={}", u8::from(!view.dark)).into(),
     ];
     let mut profile = OsString::from("--user-data-dir=");
@@ -89,22 +89,30 @@ fn open(browser: &Path, page: &Path, view: View) -> (String, Vec<String>) {
     (text("out"), err.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect())
 }
 
-/// Opens a copy of the page that measures itself; the answer, which `measure.js` describes.
+/// Opens a copy of the page that measures itself, in a frame: a window has a least width, which is wider than a phone. The
+/// answer is what `measure.js` says, with the messages of the console among the problems.
 fn measure(browser: &Path, page: &str, view: View) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("page.html");
+    let path = folder.path().join("frame.html");
     // The policy of the page forbids the script that measures, too.
     let (before, rest) = page.split_once("<meta http-equiv=\"Content-Security-Policy\"").unwrap();
     let rest = rest.split_once('>').unwrap().1;
     let script = format!("<script>{}</script></body>", include_str!("measure.js"));
     let (start, end) = rest.rsplit_once("</body>").unwrap();
-    fs::write(&path, format!("{before}{start}{script}{end}")).unwrap();
+    fs::write(folder.path().join("page.html"), format!("{before}{start}{script}{end}")).unwrap();
+    let frame = format!(
+        "<!DOCTYPE html><meta name=\"color-scheme\" content=\"light dark\"><pre></pre><script>\
+         addEventListener('message', e => document.querySelector('pre').textContent = e.data)</script>\
+         <iframe src=\"page.html\" width=\"{}\" height=\"800\" style=\"border:0\"></iframe>",
+        view.width
+    );
+    fs::write(&path, frame).unwrap();
     let (document, console) = open(browser, &path, view);
-    assert!(console.is_empty(), "{console:?}");
-    let answer = document.split_once("<pre id=\"measured\">").expect("the script did not end").1;
-    let answer = answer.split("</pre>").next().unwrap();
+    let answer = document.split_once("<pre>").unwrap().1.split("</pre>").next().unwrap();
     let answer = answer.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    serde_json::from_str(&answer).unwrap()
+    let mut answer: Value = serde_json::from_str(&answer).expect("the page was not measured");
+    answer["problems"].as_array_mut().unwrap().extend(console.into_iter().map(Value::from));
+    answer
 }
 
 fn problems(answer: &Value) -> Vec<&str> {
@@ -168,7 +176,7 @@ fn a_bad_page_is_found_out() {
     let Some(browser) = browser() else { return };
     let run = common::hostile_run();
     let page = fs::read_to_string(run.path().join("report.html")).unwrap();
-    for (bad, expected) in [
+    let bad = [
         ("<div style=\"width:900px\">wide</div>", "the page is 9"),
         ("<img src=\"data:image/png;base64,AAAA\" style=\"width:60px;height:60px\">", "an image is broken"),
         ("<svg width=\"0\" height=\"0\"></svg>", "a picture is 0 by 0"),
@@ -176,9 +184,12 @@ fn a_bad_page_is_found_out() {
         ("<p style=\"color:#eee\">pale</p>", "\"pale\" has a contrast of 1."),
         ("<p style=\"visibility:hidden\">hidden</p>", "\"hidden\" cannot be seen"),
         ("<p style=\"font-size:5px\">tiny</p>", "\"tiny\" is too small"),
-        ("<img src=\"missing.png\" style=\"width:60px;height:60px\">", "loads file:///"),
-    ] {
-        let answer = measure(&browser, &page.replace("</main>", &format!("{bad}</main>")), VIEWS[0]);
-        assert!(problems(&answer).iter().any(|problem| problem.contains(expected)), "{bad}: {answer}");
+        ("<img src=\"http://x.invalid/x.png\" style=\"width:60px;height:60px\">", "loads http://x.invalid/"),
+        ("<script>throw 1</script>", "Uncaught 1"),
+    ];
+    let all: String = bad.iter().map(|(element, _)| *element).collect();
+    let answer = measure(&browser, &page.replace("</main>", &format!("{all}</main>")), VIEWS[0]);
+    for (element, expected) in bad {
+        assert!(problems(&answer).iter().any(|found| found.contains(expected)), "{element}: {answer}");
     }
 }

@@ -88,10 +88,7 @@ fn figure(folder: &Folder, entry: &Entry) -> Result<Markup> {
     let numbers = if folder.has(&numbers) { Some(Table::read(&folder.path.join(numbers))?) } else { None };
     Ok(html! {
         figure.picture {
-            // A picture this wide cannot be read on a phone when it is made to fit.
-            div.scroll tabindex="0" role="region" aria-label=(entry.title) {
-                (picture::view(&folder.path, entry.id, entry.title)?)
-            }
+            (picture::view(&folder.path, entry.id, entry.title)?)
             figcaption { (about(entry)) }
         }
         @if let Some(numbers) = numbers {

@@ -60,7 +60,7 @@ fn known(folder: &Folder, found: &Path, prefix: &str, files: &[String]) -> Resul
     }
     Ok(html! {
         @if !prefix.is_empty() { (other_run(folder, found)?) }
-        @for picture in pictures { figure.picture { div.scroll tabindex="0" { (picture) } } }
+        @for picture in pictures { figure.picture { (picture) } }
         @for text in prose_of { (text) }
         @for (name, table) in shown_tables {
             details {

@@ -23,7 +23,7 @@ const ATTRIBUTES: &str = "id viewBox x y x1 x2 y1 y2 dx dy cx cy r rx ry width h
 /// Nested elements; ours has two levels.
 const DEPTH: usize = 16;
 
-/// The picture `figures/<id>` of the folder. `title` is read out for it.
+/// The picture `figures/<id>` of the folder in a box that scrolls by itself. `title` is read out for it.
 ///
 /// # Errors
 /// There is neither a readable SVG nor a PNG.
@@ -36,14 +36,17 @@ pub fn view(run: &Path, id: &str, title: &str) -> Result<Markup> {
         ensure!(bytes.len() <= INLINE, "the SVG has {} bytes", bytes.len());
         inline(&String::from_utf8(bytes).context("the SVG is no UTF-8 text")?, id)
     });
-    let why = match svg {
-        Ok(picture) => return Ok(picture),
-        Err(error) => format!("{error:#}"),
+    let (picture, why) = match svg {
+        Ok(picture) => (picture, None),
+        Err(error) => {
+            let png = BASE64_STANDARD.encode(read("png")?);
+            (html! { img src={ "data:image/png;base64," (png) } alt=(title); }, Some(error))
+        }
     };
-    let png = BASE64_STANDARD.encode(read("png")?);
     Ok(html! {
-        img src={ "data:image/png;base64," (png) } alt=(title);
-        p.note { "Shown as a bitmap: " (why) "." }
+        // Not made to fit: a picture this wide could not be read on a phone.
+        div.scroll tabindex="0" role="region" aria-label=(title) { (picture) }
+        @if let Some(why) = why { p.note { "Shown as a bitmap: " (format!("{why:#}")) "." } }
     })
 }
 
