@@ -136,6 +136,7 @@ fn what_is_missing_is_said() {
         assert!(shown.contains(expected), "{expected}");
     }
     let empty = tempfile::tempdir().unwrap();
+    fs::write(empty.path().join("notes.csv"), "a,b\n1\n").unwrap();
     assert!(page(empty.path()).contains("There are no results in this run."));
     let error = report::renew(&empty.path().join("none")).unwrap_err().to_string();
     assert!(error.contains("no run folder") && error.contains("cargo xtask reproduce"), "{error}");

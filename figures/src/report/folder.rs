@@ -35,10 +35,9 @@ impl Folder {
         let mut experiments = BTreeMap::new();
         for name in names(path)? {
             let Some(id) = name.strip_suffix(".csv") else { continue };
-            let table = Table::read(&path.join(&name))?;
-            // What else lies there as CSV is no table of cells.
-            if ["key", "experiment", "status"].iter().all(|column| table.column(column).is_some()) {
-                experiments.insert(id.to_owned(), table);
+            // What else lies there as CSV is no table of cells, and maybe not ours.
+            if starts_with(&path.join(&name), COLUMNS)? {
+                experiments.insert(id.to_owned(), Table::read(&path.join(&name))?);
             }
         }
         let claims = path.join("claims.csv");
@@ -118,6 +117,15 @@ impl Kind {
             Kind::Table => format!("tables/{id}.md"),
         }
     }
+}
+
+/// The first columns of a table of cells.
+const COLUMNS: &[u8] = b"key,experiment,";
+
+fn starts_with(path: &Path, expected: &[u8]) -> Result<bool> {
+    let bytes =
+        bounded::bytes(path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(bytes.starts_with(expected))
 }
 
 /// The names of the files of a folder, sorted; none where there is no folder.
