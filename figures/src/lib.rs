@@ -11,6 +11,7 @@ pub mod csv;
 pub mod fig5;
 pub mod fig7a;
 pub mod grid;
+pub mod inputs;
 pub mod markdown;
 pub mod output;
 pub mod overheads;

@@ -70,9 +70,10 @@ fn run(command: Command) -> Result<ExitCode> {
                     format!(" (also {})", e.aliases.join(", "))
                 };
                 println!("{}{aliases}: {}", e.id, e.title);
-                println!("    from {}.csv; upstream: {}", e.experiment, e.upstream);
+                println!("    experiment: {}", e.sources().join(", "));
+                println!("    upstream: {}", e.upstream);
                 if !e.paper_number.is_empty() {
-                    println!("    number in the paper: {}", e.paper_number);
+                    println!("    paper_number: {}", e.paper_number);
                 }
                 if !e.note.is_empty() {
                     println!("    {}", e.note);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::records;
+use crate::inputs::Inputs;
 use crate::registry::{ENTRIES, Entry, Output, find};
 
 /// Draws figures and tables of the run folder `run` into it. No `ids`: all whose experiment has a table.
@@ -75,22 +75,8 @@ fn difference(run: &Path, output: &Output) -> Result<Option<String>> {
 /// # Errors
 /// See [`draw`].
 pub fn render(run: &Path, entry: &Entry, partial: bool) -> Result<Vec<Output>> {
-    let path = table_of(run, entry);
-    let records = records::read(&path, entry.experiment)?;
-    let gaps = records.gaps();
-    if let Some(first) = gaps.first().filter(|_| !partial) {
-        bail!(
-            "{} is incomplete ({} rows; first: {first}); next: run the experiment again, or pass --partial to draw \
-             what is there, with an x for each missing cell",
-            path.display(),
-            gaps.len()
-        );
-    }
-    entry.render(&records).with_context(|| format!("drawing {}", entry.id))
-}
-
-fn table_of(run: &Path, entry: &Entry) -> PathBuf {
-    run.join(format!("{}.csv", entry.experiment))
+    let inputs = Inputs::read(run, entry, partial)?;
+    entry.render(&inputs).with_context(|| format!("drawing {}", entry.id))
 }
 
 fn select(run: &Path, ids: &[String]) -> Result<Vec<&'static Entry>> {
@@ -100,7 +86,7 @@ fn select(run: &Path, ids: &[String]) -> Result<Vec<&'static Entry>> {
     if !ids.is_empty() {
         return ids.iter().map(|id| find(id)).collect();
     }
-    let entries: Vec<_> = ENTRIES.iter().filter(|e| table_of(run, e).is_file()).collect();
+    let entries: Vec<_> = ENTRIES.iter().filter(|e| Inputs::are_there(run, e)).collect();
     if entries.is_empty() {
         bail!(
             "{} has no table of an experiment (fig5.csv, fig7a.csv); next: run one with `cargo xtask reproduce`",

@@ -4,7 +4,7 @@ use anyhow::{Result, anyhow};
 
 use crate::fig7a;
 use crate::grid::Grid;
-use crate::records::Records;
+use crate::inputs::Inputs;
 use crate::{fig5, overheads, pairs};
 
 /// A file of a figure or table: its path in the run folder, with `/`, and its bytes.
@@ -25,8 +25,10 @@ impl Output {
 pub struct Entry {
     pub id: &'static str,
     pub title: &'static str,
-    /// The table it is drawn from: `<experiment>.csv`.
-    pub experiment: &'static str,
+    /// The experiments it shows, `<experiment>.csv` each. It is drawn as soon as the first has a table.
+    pub experiments: &'static [&'static str],
+    /// Other files of the run folder that it is drawn from; all of them must be there.
+    pub records: &'static [&'static str],
     pub aliases: &'static [&'static str],
     /// What it corresponds to in upstream's scripts.
     pub upstream: &'static str,
@@ -34,16 +36,21 @@ pub struct Entry {
     pub paper_number: &'static str,
     /// What a reader should know before comparing; may be empty.
     pub note: &'static str,
-    render: fn(&Entry, &Records) -> Result<Vec<Output>>,
+    render: fn(&Entry, &Inputs) -> Result<Vec<Output>>,
 }
 
 impl Entry {
+    /// Names of what it is drawn from: experiments, then other files.
+    pub fn sources(&self) -> Vec<&'static str> {
+        self.experiments.iter().chain(self.records).copied().collect()
+    }
+
     /// Every file of this figure or table.
     ///
     /// # Errors
     /// The records cannot be shown in one picture, or a system has no style.
-    pub fn render(&self, records: &Records) -> Result<Vec<Output>> {
-        (self.render)(self, records)
+    pub fn render(&self, inputs: &Inputs) -> Result<Vec<Output>> {
+        (self.render)(self, inputs)
     }
 }
 
@@ -52,33 +59,36 @@ pub static ENTRIES: &[Entry] = &[
     Entry {
         id: "fig5",
         title: "End-to-end p99 latency and system throughput",
-        experiment: "fig5",
+        experiments: &["fig5"],
+        records: &[],
         aliases: &["end-to-end"],
         upstream: "end-to-end grid of the pairwise runs (load 0.5)",
         paper_number: "inferred",
         note: "",
-        render: |entry, records| {
-            let grid = Grid::of(records)?;
+        render: |entry, inputs| {
+            let grid = Grid::of(inputs.first()?)?;
             figure(entry, &fig5::picture(&grid)?, fig5::csv(&grid))
         },
     },
     Entry {
         id: "fig7",
         title: "Performance decomposition",
-        experiment: "fig7a",
+        experiments: &["fig7a"],
+        records: &[],
         aliases: &["decomposition", "fig7a"],
         upstream: "ablation bars",
         paper_number: "inferred",
         note: fig7a::PANEL_B,
-        render: |entry, records| {
-            let grid = Grid::of(records)?;
+        render: |entry, inputs| {
+            let grid = Grid::of(inputs.first()?)?;
             figure(entry, &fig7a::picture(&grid)?, fig5::csv(&grid))
         },
     },
     Entry {
         id: "overheads",
         title: "p99 overhead and system throughput by system",
-        experiment: "fig5",
+        experiments: &["fig5"],
+        records: &[],
         aliases: &[],
         upstream: "collect_numbers, beside the paper and the published A100 demo",
         paper_number: "",
@@ -88,7 +98,8 @@ pub static ENTRIES: &[Entry] = &[
     Entry {
         id: "pairs",
         title: "Every cell of the end-to-end grid",
-        experiment: "fig5",
+        experiments: &["fig5"],
+        records: &[],
         aliases: &[],
         upstream: "priority-aware-perf.csv",
         paper_number: "",
@@ -98,7 +109,8 @@ pub static ENTRIES: &[Entry] = &[
     Entry {
         id: "overheads-fig7",
         title: "p99 overhead and system throughput by system, decomposition",
-        experiment: "fig7a",
+        experiments: &["fig7a"],
+        records: &[],
         aliases: &[],
         upstream: "collect_numbers, beside the paper and the published A100 demo",
         paper_number: "",
@@ -108,7 +120,8 @@ pub static ENTRIES: &[Entry] = &[
     Entry {
         id: "pairs-fig7",
         title: "Every cell of the decomposition",
-        experiment: "fig7a",
+        experiments: &["fig7a"],
+        records: &[],
         aliases: &[],
         upstream: "priority-aware-perf.csv",
         paper_number: "",
@@ -148,13 +161,13 @@ fn table(entry: &Entry, markdown: String, csv: String) -> Vec<Output> {
     vec![Output::new(path("md"), markdown), Output::new(path("csv"), csv)]
 }
 
-fn render_overheads(entry: &Entry, records: &Records) -> Result<Vec<Output>> {
-    let (markdown, csv) = overheads::render(entry.title, records)?;
+fn render_overheads(entry: &Entry, inputs: &Inputs) -> Result<Vec<Output>> {
+    let (markdown, csv) = overheads::render(entry.title, inputs.first()?)?;
     Ok(table(entry, markdown, csv))
 }
 
-fn render_pairs(entry: &Entry, records: &Records) -> Result<Vec<Output>> {
-    let (markdown, csv) = pairs::render(entry.title, records)?;
+fn render_pairs(entry: &Entry, inputs: &Inputs) -> Result<Vec<Output>> {
+    let (markdown, csv) = pairs::render(entry.title, inputs.first()?)?;
     Ok(table(entry, markdown, csv))
 }
 
