@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use maud::{Markup, html};
 
-use super::folder::{Folder, Kind, experiments_of, names};
+use super::folder::{Folder, Kind, names};
 use super::table::Table;
 use super::{picture, prose, redo};
 use crate::registry::{ENTRIES, Entry};
@@ -33,7 +33,7 @@ pub fn view(folder: &Folder, kind: Kind) -> Result<Drawn> {
             }
         });
     }
-    let absent: Vec<&Entry> = absent(folder, kind)?;
+    let absent: Vec<&Entry> = absent(folder, kind);
     let body = html! {
         @if bodies.is_empty() { p { "None was drawn from this run." } }
         @for body in &bodies { (body) }
@@ -53,11 +53,11 @@ fn name(kind: Kind) -> &'static str {
 }
 
 /// Entries without files. Which kind such a one would be is not known; those named fig are listed with the figures.
-fn absent(folder: &Folder, kind: Kind) -> Result<Vec<&'static Entry>> {
+fn absent(folder: &Folder, kind: Kind) -> Vec<&'static Entry> {
     let is_here =
         |entry: &&Entry| [Kind::Figure, Kind::Table].iter().any(|kind| folder.has(&kind.path(entry.id)));
     let is_kind = |entry: &&Entry| entry.id.starts_with("fig") == (kind == Kind::Figure);
-    Ok(ENTRIES.iter().filter(|entry| !is_here(entry) && is_kind(entry)).collect())
+    ENTRIES.iter().filter(|entry| !is_here(entry) && is_kind(entry)).collect()
 }
 
 fn one(folder: &Folder, kind: Kind, entry: &Entry) -> Result<Markup> {
@@ -65,7 +65,7 @@ fn one(folder: &Folder, kind: Kind, entry: &Entry) -> Result<Markup> {
     let text =
         bounded::text(&path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
     if folder.is_stale(entry, &text) {
-        let again = redo::Recipe::of(folder, &experiments_of(entry));
+        let again = redo::Recipe::of(folder, entry.experiments);
         return Ok(html! {
             p.warning {
                 "Not shown: cells of it failed after it was drawn. "
@@ -102,9 +102,12 @@ fn figure(folder: &Folder, entry: &Entry) -> Result<Markup> {
 }
 
 fn about(entry: &Entry) -> Markup {
+    let experiments = entry.experiments.iter().map(|id| format!("{id}.csv"));
+    let sources: Vec<String> =
+        experiments.chain(entry.records.iter().map(|name| (*name).to_owned())).collect();
     html! {
         p.note {
-            "From " (experiments_of(entry).iter().map(|id| format!("{id}.csv")).collect::<Vec<_>>().join(", "))
+            "From " (sources.join(", "))
             ". Upstream: " (entry.upstream) "."
             @if !entry.paper_number.is_empty() { " Number in the paper: " (entry.paper_number) "." }
             @if !entry.note.is_empty() { " " (entry.note) }

@@ -36,8 +36,8 @@ impl Folder {
         for name in names(path)? {
             let Some(id) = name.strip_suffix(".csv") else { continue };
             // What else lies there as CSV is no table of cells, and maybe not ours.
-            if starts_with(&path.join(&name), COLUMNS)? {
-                experiments.insert(id.to_owned(), Table::read(&path.join(&name))?);
+            if let Some(table) = Table::read_if(&path.join(&name), &COLUMNS)? {
+                experiments.insert(id.to_owned(), table);
             }
         }
         let claims = path.join("claims.csv");
@@ -93,13 +93,8 @@ impl Folder {
                 .get(*id)
                 .is_some_and(|t| t.rows.iter().any(|row| t.get(row, "status") == "failed"))
         };
-        !shown.contains("INCOMPLETE RUN") && experiments_of(entry).iter().any(failed)
+        !shown.contains("INCOMPLETE RUN") && entry.experiments.iter().any(failed)
     }
-}
-
-/// The experiments that an entry is drawn from.
-pub fn experiments_of(entry: &Entry) -> Vec<&'static str> {
-    vec![entry.experiment]
 }
 
 /// What an entry of the registry becomes.
@@ -119,14 +114,8 @@ impl Kind {
     }
 }
 
-/// The first columns of a table of cells.
-const COLUMNS: &[u8] = b"key,experiment,";
-
-fn starts_with(path: &Path, expected: &[u8]) -> Result<bool> {
-    let bytes =
-        bounded::bytes(path, bounded::TABLE).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(bytes.starts_with(expected))
-}
+/// By which a table of cells is known.
+const COLUMNS: [&str; 5] = ["key", "experiment", "kind", "system", "status"];
 
 /// The names of the files of a folder, sorted; none where there is no folder.
 pub fn names(folder: &Path) -> Result<Vec<String>> {

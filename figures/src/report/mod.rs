@@ -135,6 +135,22 @@ fn contents(sections: &[Section]) -> Markup {
     }
 }
 
+/// What a reader wants of a claim first.
+const CLAIM: [&str; 12] = [
+    "claim",
+    "text",
+    "system",
+    "other",
+    "simulated_verdict",
+    "measured_verdict",
+    "value",
+    "low",
+    "high",
+    "n",
+    "band_low",
+    "band_high",
+];
+
 fn claims(folder: &Folder) -> Markup {
     let Some(claims) = &folder.claims else {
         return html! {
@@ -148,7 +164,16 @@ fn claims(folder: &Folder) -> Markup {
         @if summary::is_simulated(folder) {
             p { "A claim that a simulation agrees with holds in simulation. It is not reproduced by that." }
         }
-        (claims.view("Claims and their verdicts"))
+        @let short = claims.select(&CLAIM);
+        @if short.header.len() == CLAIM.len() {
+            (short.view("Claims and their verdicts"))
+            details {
+                summary { "All columns" }
+                (claims.view("Claims, all columns"))
+            }
+        } @else {
+            (claims.view("Claims and their verdicts"))
+        }
         p.note { a href="claims.csv" { "claims.csv" } }
     }
 }

@@ -149,9 +149,8 @@ impl Writer {
             TagEnd::Emphasis => self.out.push_str("</em>"),
             TagEnd::Strong => self.out.push_str("</strong>"),
             TagEnd::Link => {
-                if self.links.pop() == Some(true) {
-                    self.out.push_str("</a>");
-                }
+                let is_open = self.links.pop() == Some(true);
+                self.out.push_str(if is_open { "</a>" } else { "" });
             }
             TagEnd::TableCell => {
                 let content = self.out.split_off(self.cell);

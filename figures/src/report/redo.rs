@@ -5,7 +5,7 @@ use flags::{Machine, Reproduce};
 use maud::{Markup, html};
 use std::ffi::OsString;
 
-use super::folder::{Folder, Kind, experiments_of, shown};
+use super::folder::{Folder, Kind, shown};
 use super::table;
 use crate::registry::Entry;
 
@@ -22,11 +22,14 @@ pub struct Recipe {
 }
 
 impl Recipe {
-    /// The flags of the latest invocation that ran one of these experiments; the defaults where there is none or where it
+    /// The flags of the latest invocation that ran one of these experiments, of any when none is named; the defaults where there is none or where it
     /// cannot be understood, as of another version.
     pub fn of(folder: &Folder, experiments: &[&str]) -> Recipe {
         let ran = |invocation: &&&toml::Table| {
             let listed = invocation.get("experiments").and_then(|list| list.as_array());
+            if experiments.is_empty() {
+                return true;
+            }
             listed.into_iter().flatten().any(|id| id.as_str().is_some_and(|id| experiments.contains(&id)))
         };
         let command = folder.invocations().iter().rfind(ran).and_then(|run| run.get("command")).map(shown);
@@ -80,7 +83,7 @@ pub fn view(folder: &Folder) -> Markup {
     let mut rows = Vec::new();
     for (kind, verb) in [(Kind::Figure, "figure"), (Kind::Table, "table")] {
         for entry in folder.drawn(kind) {
-            let recipe = Recipe::of(folder, &experiments_of(entry));
+            let recipe = Recipe::of(folder, entry.experiments);
             rows.push((
                 format!("{verb} {}", entry.id),
                 vec![commands(&[recipe.reproduce(), recipe.on_folder(&[verb, entry.id])])],
@@ -110,7 +113,7 @@ pub fn view(folder: &Folder) -> Markup {
 /// How to make a figure or table that this run does not have.
 pub fn missing(entry: &Entry) -> Markup {
     let mut arguments: Vec<OsString> = ["cargo", "xtask", "reproduce"].map(OsString::from).to_vec();
-    for id in experiments_of(entry) {
+    for id in entry.experiments {
         arguments.extend(["--experiment", id].map(OsString::from));
     }
     html! { code { (line(&arguments)) } }

@@ -28,6 +28,25 @@ impl Table {
         Table::parse(&bounded::bytes(path, bounded::TABLE).with_context(context)?).with_context(context)
     }
 
+    /// Reads a CSV file when it has these columns, in any order.
+    ///
+    /// # Errors
+    /// As [`Table::read`], but of a file without the columns only that it cannot be read.
+    pub fn read_if(path: &Path, columns: &[&str]) -> Result<Option<Table>> {
+        let context = || format!("cannot read {}", path.display());
+        let bytes = bounded::bytes(path, bounded::TABLE).with_context(context)?;
+        let header = csv::Reader::from_reader(bytes.as_slice()).headers().cloned().unwrap_or_default();
+        let has_all = columns.iter().all(|column| header.iter().any(|found| found == *column));
+        if has_all { Table::parse(&bytes).map(Some).with_context(context) } else { Ok(None) }
+    }
+
+    /// These columns, in this order, as far as the table has them.
+    pub fn select(&self, columns: &[&str]) -> Table {
+        let found: Vec<usize> = columns.iter().filter_map(|column| self.column(column)).collect();
+        let of = |row: &Vec<String>| found.iter().map(|at| row[*at].clone()).collect();
+        Table { header: of(&self.header), rows: self.rows.iter().map(of).collect() }
+    }
+
     fn parse(bytes: &[u8]) -> Result<Table> {
         let mut reader = csv::Reader::from_reader(bytes);
         let fields = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect::<Vec<_>>();
@@ -96,7 +115,8 @@ fn verdict(column: &str, value: &str) -> Markup {
         _ if !column.contains("verdict") => None,
         "held" | "holds" | "same" | "within" | "reproduced" => Some("good"),
         "missed" | "differs" | "fails" | "failed" => Some("bad"),
-        "" => None,
+        // Nothing, or not run.
+        "" | "not" => None,
         _ => Some("open"),
     };
     match kind {
@@ -155,6 +175,13 @@ mod tests {
     fn a_short_row_is_an_error_with_its_line() {
         let error = format!("{:#}", Table::parse(b"a,b\n1,2\n3\n").unwrap_err());
         assert!(error.contains("line: 3"), "{error}");
+    }
+
+    #[test]
+    fn columns_are_selected_in_the_order_asked_for() {
+        let table = Table::parse(b"a,b,c\n1,2,3\n").unwrap();
+        let expected = Table::parse(b"c,a\n3,1\n").unwrap();
+        assert_eq!(table.select(&["c", "x", "a"]), expected);
     }
 
     #[test]

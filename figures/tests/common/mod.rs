@@ -138,7 +138,7 @@ pub fn hostile_run() -> TempDir {
     put(
         "claims.csv",
         &format!(
-            "id,text,n,value,verdict_simulated,verdict_measured\na,{HOSTILE},12,0.035,holds in simulation,not run\n\
+            "id,text,n,value,simulated_verdict,measured_verdict\na,{HOSTILE},12,0.035,holds in simulation,not run\n\
              b,b,12,11.5,missed in simulation,not run\nc,c,1,,inconclusive,not run\n"
         ),
     );
