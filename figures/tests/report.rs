@@ -56,7 +56,7 @@ fn every_section_has_its_content() {
     let (shown, _) = &*HOSTILE;
     for expected in [
         "1 failed, 1 skipped by the planner",
-        "simulated_verdict: 1 holds in simulation, 1 missed in simulation, 1 inconclusive",
+        "simulated: 1 holds in simulation, 1 missed in simulation, 1 inconclusive",
         "<span class=\"verdict bad\">missed in simulation</span>",
         "aria-label=\"End to end: p99 latency and system throughput. SIMULATED",
         "fig5: the numbers drawn",

@@ -135,20 +135,20 @@ fn contents(sections: &[Section]) -> Markup {
     }
 }
 
-/// What a reader wants of a claim first.
+/// What a reader wants of a claim first; a phone shows the beginning of it.
 const CLAIM: [&str; 12] = [
-    "claim",
+    "simulated_verdict",
     "text",
+    "measured_verdict",
     "system",
     "other",
-    "simulated_verdict",
-    "measured_verdict",
     "value",
     "low",
     "high",
     "n",
     "band_low",
     "band_high",
+    "claim",
 ];
 
 fn claims(folder: &Folder) -> Markup {

@@ -46,7 +46,7 @@ pub fn view(folder: &Folder) -> Markup {
                 (count("ok")) " finished, " (failed) " failed, " (skipped) " skipped by the planner. "
                 "Systems: " (systems.join(", ")) ". "
                 (number(pairs, "pair")) " of an inference server and a training job: " (listed) ". "
-                @if let Some(claims) = &folder.claims { "Claims: " (verdicts(claims)) ". " }
+                @if let Some(claims) = &folder.claims { "Claims, counted by comparison: " (verdicts(claims)) ". " }
                 @if quick == Some(true) {
                     "A quick run: one pair and short cells, enough to see that everything works and too little to "
                     "judge a system by. "
@@ -99,7 +99,7 @@ fn verdicts(claims: &Table) -> String {
                 )
             })
             .collect();
-        let which = if columns.len() > 1 { format!("{column}: ") } else { String::new() };
+        let which = column.replace("_verdict", "") + ": ";
         (!counts.is_empty()).then(|| which + &counts.join(", "))
     };
     let shown: Vec<String> = columns.iter().filter_map(of_column).collect();
