@@ -30,6 +30,7 @@ pub mod published;
 pub mod recorded;
 pub mod records;
 pub mod registry;
+pub mod report;
 pub mod sheet;
 pub mod stats;
 pub mod style;

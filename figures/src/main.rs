@@ -1,4 +1,4 @@
-//! The `figures` command: draw, list, check.
+//! The `figures` command: draw, list, check, report.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use figures::registry::ENTRIES;
-use figures::{Check, check, draw};
+use figures::{Check, check, draw, report};
 
 /// Draw figures and tables from the records of a run.
 #[derive(Parser)]
@@ -24,6 +24,12 @@ enum Command {
     List,
     /// Draw again and compare with the files in the run folder; exit code 1 at the first difference.
     Check(Selection),
+    /// Write report.html into the run folder.
+    Report {
+        /// Run folder, e.g. results/h200-sim.
+        #[arg(long, value_name = "DIR")]
+        run: PathBuf,
+    },
 }
 
 #[derive(Args)]
@@ -75,12 +81,19 @@ fn run(command: Command) -> Result<ExitCode> {
             }
         }
         Command::Check(s) => match check(&s.run, &s.ids, s.partial)? {
-            Check::Same { files } => println!("{files} files are the same when drawn again"),
+            Check::Same { files } => {
+                println!("{files} files are the same when drawn again");
+                // Not a failure: it also shows what lies beside the folder, which may have changed since.
+                if report::is_current(&s.run)? == Some(false) {
+                    println!("{} is not of these files; renew it with `cargo xtask report`", report::NAME);
+                }
+            }
             Check::Differs { path, reason } => {
                 eprintln!("{}: {reason}", s.run.join(path).display());
                 return Ok(ExitCode::FAILURE);
             }
         },
+        Command::Report { run } => println!("{}", report::renew(&run)?.display()),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -97,7 +97,7 @@ fn select(run: &Path, ids: &[String]) -> Result<Vec<&'static Entry>> {
 }
 
 /// Writes to a temporary name beside `path`, then renames: a reader never sees half a file.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let context = || format!("cannot write {}", path.display());
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { bail!("{}", context()) };
     fs::create_dir_all(folder).with_context(context)?;

@@ -101,6 +101,14 @@ pub fn has_figures(folder: &Path) -> bool {
     })
 }
 
+/// Writes the report of a run folder.
+///
+/// # Errors
+/// The binary cannot be started.
+pub fn report(binaries: &Binaries, folder: &Path) -> Result<u8> {
+    binaries.run("figures", &["report".into(), "--run".into(), folder.into()])
+}
+
 /// Draws these figures and tables of a run folder (all that it can feed when none is named), and renews its checksums.
 pub fn draw(binaries: &Binaries, folder: &Path, ids: &[&str], partial: bool) -> Result<u8> {
     let mut arguments: Vec<OsString> = vec!["draw".into(), "--run".into(), folder.into()];

@@ -1,6 +1,7 @@
-//! `cargo xtask figure` and `table`: draw from a run folder; the two differ in name only.
+//! `cargo xtask figure` and `table`: draw from a run folder and renew its report; the two differ in name
+//! only.
 
-use crate::binaries::{Binaries, draw};
+use crate::binaries::{Binaries, draw, report};
 use anyhow::{Result, anyhow};
 
 /// Runs the verb.
@@ -18,7 +19,10 @@ pub fn run(flags: &flags::Draw) -> Result<u8> {
         None => binaries.run("figures", &["list".into()]),
         Some(folder) => {
             let ids: Vec<&str> = flags.id.as_deref().into_iter().collect();
-            draw(&binaries, &folder, &ids, flags.partial)
+            match draw(&binaries, &folder, &ids, flags.partial)? {
+                0 => report(&binaries, &folder),
+                code => Ok(code),
+            }
         }
     }
 }

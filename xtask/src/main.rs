@@ -13,6 +13,7 @@ mod doctor;
 mod fetch;
 mod figure;
 mod h200_check;
+mod report;
 mod reproduce;
 mod verify;
 mod workloads;
@@ -36,6 +37,8 @@ enum Verb {
     Figure(flags::Draw),
     /// Write one table from a run folder
     Table(flags::Draw),
+    /// Write report.html, all of a run in one file, into its folder
+    Report(flags::Report),
     /// Check a run folder: its files, its numbers, its figures
     Verify(flags::Verify),
     /// Tell what is different between two run folders, and whether it is more than chance
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
     let result = match &cli.verb {
         Verb::Reproduce(flags) => reproduce::run(flags, &[]),
         Verb::Figure(flags) | Verb::Table(flags) => figure::run(flags),
+        Verb::Report(flags) => report::run(flags),
         Verb::Verify(flags) => verify::run(flags),
         Verb::Compare(_) => compare::run(),
         Verb::Doctor(_) => doctor::run(),

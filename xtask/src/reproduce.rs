@@ -1,7 +1,7 @@
-//! `cargo xtask reproduce`: cells, then figures and tables, then checksums.
+//! `cargo xtask reproduce`: cells, then figures and tables, then checksums, then the report.
 
 use crate::backend::simulator_because;
-use crate::binaries::{Binaries, draw, has_figures, typed};
+use crate::binaries::{Binaries, draw, has_figures, report, typed};
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
@@ -33,16 +33,15 @@ fn simulate(flags: &flags::Reproduce, first: &[&str], because: &str) -> Result<u
     arguments.extend(typed());
     arguments.extend(["--backend", "sim", "--backend-reason", because].map(OsString::from));
     let cells = binaries.run("artifact", &arguments)?;
-    let go_on = cells == 0 || (cells == CELLS_FAILED && flags.partial);
-    if !go_on || flags.list {
+    if flags.list || !matches!(cells, 0 | CELLS_FAILED) {
         return Ok(cells);
     }
     let folder = flags::out_folder(flags.out.as_deref(), flags.machine, "sim", flags.size());
-    if !has_figures(&folder) {
-        return Ok(cells);
-    }
-    let drawn = draw(&binaries, &folder, &[], flags.partial)?;
-    Ok(if cells == 0 { drawn } else { cells })
+    let is_drawn = (cells == 0 || flags.partial) && has_figures(&folder);
+    let drawn = if is_drawn { draw(&binaries, &folder, &[], flags.partial)? } else { 0 };
+    // Also of a run with failed cells: it lists them with their errors.
+    let reported = report(&binaries, &folder)?;
+    Ok([cells, drawn, reported].into_iter().find(|code| *code != 0).unwrap_or(0))
 }
 
 /// A line on stdout; a reader that has gone away is no reason to stop.

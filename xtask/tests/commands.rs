@@ -74,6 +74,7 @@ fn flags_are_passed_on_and_figures_follow_the_cells() {
              is no nvidia-smi on PATH",
             "figures draw --run out",
             "artifact seal --run out",
+            "figures report --run out",
         ]
     );
     bench.run(&["h200-check", "--out", "elsewhere"]);
@@ -81,7 +82,11 @@ fn flags_are_passed_on_and_figures_follow_the_cells() {
         bench.calls().contains("artifact reproduce --experiment h200-check --out elsewhere --backend sim")
     );
     bench.run(&["figure", "fig5", "--run", "out", "--partial"]);
-    assert!(bench.calls().contains("figures draw --run out --partial fig5\nartifact seal --run out"));
+    assert!(bench.calls().contains(
+        "figures draw --run out --partial fig5\nartifact seal --run out\nfigures report --run out"
+    ));
+    bench.run(&["report", "--run", "out"]);
+    assert!(bench.calls().ends_with("--package fetch\nfigures report --run out\n"));
     bench.run(&["verify", "--run", "out"]);
     assert!(bench.calls().contains("artifact verify --run out\nfigures check --partial --run out"));
 }
@@ -109,7 +114,8 @@ fn exit_codes_come_through() {
     assert_eq!(code, 3);
     assert!(lines.last().unwrap().starts_with("SIMULATED: "), "{lines:?}");
     // No figure of an incomplete run, unless it is asked for; the code still tells.
-    assert!(!bench.calls().contains("figures draw"));
+    let calls = bench.calls();
+    assert!(!calls.contains("figures draw") && calls.contains("figures report --run out"), "{calls}");
     assert_eq!(bench.run(&["reproduce", "--out", "out", "--partial"]).0, 3);
     assert!(bench.calls().contains("figures draw --run out --partial"));
     bench.script("cargo", "exit 101");
@@ -129,6 +135,7 @@ fn mistakes_are_answered_before_anything_is_built() {
             1,
             "there is no run folder nowhere: make one with `cargo xtask reproduce`",
         ),
+        (&["report", "--run", "nowhere"], 1, "there is no run folder nowhere"),
         (&["fetch", "--ofline"], 2, "'--offline'"),
         (&["figure", "fig5"], 1, "there is neither results/h200-sim nor results/h200-sim-quick"),
         (&["h200-check", "--experiment", "fig5"], 1, "cargo xtask reproduce --experiment fig5"),

@@ -153,7 +153,7 @@ fn is_cheap(found: &Found) -> bool {
     }
     let has = |flag| arguments.contains(&flag);
     match arguments.first() {
-        Some(&("doctor" | "figure" | "table" | "compare")) => true,
+        Some(&("doctor" | "figure" | "table" | "report" | "compare")) => true,
         Some(&"verify") => !has("--update-golden"),
         Some(&"reproduce") => has("--list") || has("--quick"),
         _ => has("--list") || has("--help"),

@@ -82,6 +82,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         tables.push((&table.experiment, rows));
     }
     files::write_atomically(&folder.join(catalogue::NAME), &catalogue::to_csv(&root)?)?;
+    keep_machine(&root, flags, &folder)?;
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
     let rows = with_earlier_tables(&claims, &folder, &tables);
     let records = claims::record::records(&claims, &rows);
@@ -142,6 +143,14 @@ fn experiments(flags: &Reproduce, root: &Root) -> Result<Vec<Experiment>> {
         "no experiment is marked `default = true`; name one with --experiment ID"
     );
     Ok(experiments)
+}
+
+/// Copies the GPU model into the run folder: a run is read where the repository is not, or is another version.
+fn keep_machine(root: &Root, flags: &Reproduce, folder: &Path) -> Result<()> {
+    let model = root.machine(flags.machine.name());
+    let bytes = bounded::bytes(&model, bounded::DEFINITION)
+        .with_context(|| format!("cannot read {}", model.display()))?;
+    files::write_atomically(&folder.join("machine.toml"), &bytes)
 }
 
 fn default_jobs() -> usize {

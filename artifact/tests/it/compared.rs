@@ -115,5 +115,8 @@ fn run_toml_names_what_went_in_and_no_place() {
         "[invocation.levels]\ngate = \"launch\"",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
-    }
+    } // The machine itself stays with the run, under the checksums.
+    let machine = fs::read(out.join("machine.toml")).unwrap();
+    assert_eq!(machine, fs::read(repository.path("machines/h200.toml")).unwrap());
+    assert!(fs::read_to_string(out.join("SHA256SUMS")).unwrap().contains("  machine.toml\n"));
 }

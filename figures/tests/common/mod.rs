@@ -266,3 +266,49 @@ fn area(t: &Text) -> (i32, i32, i32, i32) {
         (t.x - before, t.y - up, t.x - before + w, t.y + down)
     }
 }
+
+/// What a hostile file could hold.
+pub const HOSTILE: &str = "<script>document.title='taken'</script><img src=x onerror=alert(1)>";
+
+/// A drawn run folder with everything that a report shows: one failed and one skipped cell, claims, a machine, two
+/// invocations, and hostile text wherever a record holds text.
+pub fn hostile_run() -> TempDir {
+    let mut table = Table::fig5();
+    let failed = table.find("mps", "llama-2-7b-infer", "bert-train");
+    table.lose(failed, "failed", HOSTILE);
+    let skipped = table.find("tgs", "llama-2-7b-infer", "bert-train");
+    table.lose(skipped, "skipped", "does not fit & is left out");
+    for row in 0..table.rows.len() {
+        if table.get(row, "training") == "whisper-train" {
+            table.set(row, "training", &format!("{HOSTILE}-train"));
+        }
+    }
+    let dir = run_with(&table.csv());
+    let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+    put(
+        "claims.csv",
+        &format!(
+            "id,text,n,value,simulated_verdict,measured_verdict\na,{HOSTILE},12,0.035,holds in simulation,not run\n\
+             b,b,12,11.5,missed in simulation,not run\nc,c,1,,inconclusive,not run\n"
+        ),
+    );
+    put(
+        "machine.toml",
+        &format!(
+            "name = \"synthetic\"\nsms = 132\n[rules.slice_ns]\nvalue = 2_200_000\norigin = \"measured\"\nsource = \"{HOSTILE}\"\n"
+        ),
+    );
+    put(
+        "run.toml",
+        &format!(
+            "machine = \"synthetic\"\nbackend = \"sim\"\nsize = \"default\"\n\n[[invocation]]\ncommand = \"artifact reproduce \
+             --seeds 2 --backend sim\"\nstarted = \"2026-01-02T03:04:05Z\"\nexperiments = [\"fig5\"]\nsimulator = 7\n\n\
+             [[invocation]]\ncommand = \"artifact reproduce --seeds 3 --jobs 2 --backend sim\"\nstarted = \
+             \"2026-02-03T04:05:06Z\"\nrevision = \"0123abc\"\ndirty = false\nexperiments = [\"fig5\"]\nsimulator = 7\n\
+             arrivals = [\"{HOSTILE}, and more than forty letters of text\"]\n[invocation.inputs]\n\"{HOSTILE}\" = \"00\"\n"
+        ),
+    );
+    figures::draw(dir.path(), &[], true).unwrap();
+    figures::report::renew(dir.path()).unwrap();
+    dir
+}

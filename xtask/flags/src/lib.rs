@@ -203,6 +203,14 @@ pub struct Verify {
     pub update_golden: bool,
 }
 
+/// Flags of `report`.
+#[derive(Args, Clone, Debug)]
+pub struct Report {
+    /// The run folder [default: results/h200-sim, else results/h200-sim-quick]
+    #[arg(long, value_name = "DIR")]
+    pub run: Option<PathBuf>,
+}
+
 /// Verbs of `workloads`.
 #[derive(clap::Subcommand, Clone, Debug)]
 pub enum Workloads {
