@@ -285,7 +285,7 @@ mod tests {
     fn problems_name_field_and_value() {
         for (body, from, to, expected) in [
             (CROWD, "[1, 10]", "[0]", "clients: 0 servers"),
-            (CROWD, "[1, 10]", "[11]", "clients: 11 servers"),
+            (CROWD, "[1, 10]", "[17]", "clients: 17 servers"),
             (CROWD, "\"coinciding\"", "\"equal\"", "unknown variant `equal`"),
             (CROWD, "load = 0.1", "loads = [0.1]", "unknown field `loads`"),
             (CROWD, "[\"mps\"]", "[\"mqs\"]", "unknown system `mqs`"),

@@ -23,10 +23,18 @@ fn killed_at_random_moments_and_resumed() {
     let mut kills = 0;
     loop {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let moment = Duration::from_millis(20 + (state >> 33) % 120);
+        // Every third time from the start of the process on, else from the next finished cells on: however slow the machine
+        // is, the work goes on.
+        let (new_cells, pause) = ((state >> 40) % 3, Duration::from_millis((state >> 33) % 120));
+        let had = finished_cells(&repository.path("killed")).len();
         let mut child = repository.command(&SLOW).spawn().unwrap();
+        while finished_cells(&repository.path("killed")).len() < had + new_cells as usize
+            && child.try_wait().unwrap().is_none()
+        {
+            sleep(Duration::from_millis(1));
+        }
         let began = Instant::now();
-        while began.elapsed() < moment && child.try_wait().unwrap().is_none() {
+        while began.elapsed() < pause && child.try_wait().unwrap().is_none() {
             sleep(Duration::from_millis(1));
         }
         let before = finished_cells(&repository.path("killed")).len();

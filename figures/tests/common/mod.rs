@@ -288,8 +288,14 @@ pub fn hostile_run() -> TempDir {
     put(
         "claims.csv",
         &format!(
-            "id,text,n,value,simulated_verdict,measured_verdict\na,{HOSTILE},12,0.035,holds in simulation,not run\n\
-             b,b,12,11.5,missed in simulation,not run\nc,c,1,,inconclusive,not run\n"
+            "claim,text,source,experiments,inference,metric,statistic,relation,system,other,published,band_low,band_high,\
+             band_reason,pairs_needed,simulated_verdict,measured_verdict,evidence,machine,why,n,value,low,high,interval,\
+             median,median_low,median_high,below,below_low,below_high\n\
+             a,{HOSTILE},ours,fig5,,p99-overhead,mean,within,tally,,,0,0.1,r,12,holds in simulation,not run,\
+             simulated,synthetic,,12,0.035,0,0.1,Student over pairs,,,,,,\n\
+             b,b,ours,fig5,,p99-overhead,mean,within,mps,,,0,5,r,12,missed in simulation,not run,\
+             simulated,synthetic,,12,11.5,9,14,Student over pairs,,,,,,\n\
+             c,c,ours,fig5,,p99-overhead,mean,within,tgs,,,0,5,r,12,inconclusive,not run,,,,1,,,,,,,,,,\n"
         ),
     );
     put(
