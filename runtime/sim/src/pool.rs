@@ -28,7 +28,9 @@ pub struct Run {
     pub pending: u64,
     /// Blocks that run.
     pub resident: u64,
-    /// When the last of these ends.
+    /// No block ends before this.
+    first: Ticks,
+    /// When the last of the resident blocks ends.
     last: Ticks,
     /// No further block may start.
     pub halted: bool,
@@ -41,7 +43,16 @@ pub struct Run {
 impl Run {
     /// A kernel that comes to the head of its stream.
     pub fn new(kernel: Kernel, ready: Ns) -> Run {
-        Run { kernel, pending: kernel.blocks, resident: 0, last: 0, halted: false, ready, rate: FULL_RATE }
+        Run {
+            kernel,
+            pending: kernel.blocks,
+            resident: 0,
+            first: 0,
+            last: 0,
+            halted: false,
+            ready,
+            rate: FULL_RATE,
+        }
     }
 
     /// Has blocks to place.
@@ -258,6 +269,9 @@ impl Pool {
             let (placed, room) = self.sms.place(slot, &run.kernel, wanted, end, anywhere);
             left_over = placed < room;
             if placed > 0 {
+                if run.pending == run.kernel.blocks {
+                    run.first = end;
+                }
                 run.pending -= placed;
                 run.resident += placed;
                 run.last = end;
@@ -366,7 +380,7 @@ impl Pool {
 
     /// When the placing kernel, refilling only its own places, places its last block, if that is before `limit`.
     fn exhaustion(&mut self, placing: u8, run: &Run, now: Ticks, limit: Ticks) -> Ticks {
-        if run.resident == 0 {
+        if run.resident == 0 || run.first >= limit {
             return Ticks::MAX;
         }
         if let Some(known) = self.exhausted {
@@ -394,6 +408,9 @@ impl Pool {
                     first = group.end;
                 }
             }
+        }
+        if first + later >= limit {
+            return Ticks::MAX;
         }
         let end = if blocks >= rest { first } else { self.end_of(placing, rest) };
         self.exhausted = Some(end + later);
