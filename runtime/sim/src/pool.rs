@@ -117,8 +117,6 @@ pub struct Pool {
     left_over: bool,
     /// When that kernel places its last block if it refills its own places; `None` if not known.
     exhausted: Option<Ticks>,
-    /// Scratch space.
-    ends: Vec<(Ticks, u64)>,
 }
 
 impl Pool {
@@ -136,7 +134,6 @@ impl Pool {
             changes: 1,
             left_over: false,
             exhausted: None,
-            ends: Vec::new(),
         }
     }
 
@@ -203,46 +200,45 @@ impl Pool {
     /// Takes ended blocks off the multiprocessors; those of the placing kernel are replaced by its next ones as long as
     /// nothing else had a say in it.
     pub fn retire(&mut self, now: Ns, runs: &mut Runs, counters: &mut Counters) {
-        for i in 0..self.sms.classes().len() {
-            if self.sms.classes()[i].first <= now * TICKS_PER_NS {
-                self.retire_of_class(i, now * TICKS_PER_NS, runs, counters);
-            }
-        }
-    }
-
-    fn retire_of_class(&mut self, class: usize, now: Ticks, runs: &mut Runs, counters: &mut Counters) {
-        let class = &mut self.sms.classes_mut()[class];
-        let mut i = 0;
-        while let Some(&group) = class.groups.get(i) {
-            if group.end > now {
-                i += 1;
+        let now = now * TICKS_PER_NS;
+        let Pool { sms, asked, changed, ended: any_ended, finished, placing, exhausted, .. } = self;
+        for class in sms.classes_mut() {
+            if class.first > now {
                 continue;
             }
-            let run = &mut runs[usize::from(group.slot)];
-            let blocks = u64::from(class.count) * u64::from(group.per_sm);
-            if Some(group.slot) == self.placing {
-                let (rounds, ended) = rounds(now - group.end, run.kernel.block);
-                let refilled = rounds * blocks;
-                debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
-                run.pending -= refilled;
-                counters.blocks_placed += refilled;
-                counters.blocks_done += refilled;
-                if !ended {
-                    let end = group.end + rounds * run.kernel.block;
-                    run.last = run.last.max(end);
-                    class.put_off(i, end);
+            let mut i = 0;
+            while i < class.groups.len() {
+                let group = class.groups[i];
+                if group.end > now {
+                    i += 1;
                     continue;
                 }
-                self.exhausted = None;
+                let run = &mut runs[usize::from(group.slot)];
+                let blocks = u64::from(class.count) * u64::from(group.per_sm);
+                if Some(group.slot) == *placing {
+                    let (rounds, ended) = rounds(now - group.end, run.kernel.block);
+                    let refilled = rounds * blocks;
+                    debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
+                    run.pending -= refilled;
+                    counters.blocks_placed += refilled;
+                    counters.blocks_done += refilled;
+                    if !ended {
+                        let end = group.end + rounds * run.kernel.block;
+                        run.last = run.last.max(end);
+                        class.put_off(i, end);
+                        continue;
+                    }
+                    *exhausted = None;
+                }
+                (*changed, *any_ended) = (true, true);
+                run.resident -= blocks;
+                *finished |= run.resident == 0;
+                asked.take(&run.kernel, blocks);
+                counters.blocks_done += blocks;
+                class.end(i);
             }
-            (self.changed, self.ended) = (true, true);
-            run.resident -= blocks;
-            self.finished |= run.resident == 0;
-            self.asked.take(&run.kernel, blocks);
-            counters.blocks_done += blocks;
-            class.end(i);
+            class.regroup();
         }
-        class.regroup();
     }
 
     /// Places blocks in the order of precedence, as long as the kernel before has none left, and reports the kernels
@@ -398,40 +394,32 @@ impl Pool {
         let rounds = if few { 0 } else { before_last / run.resident };
         let later = rounds * block;
         let rest = run.pending - rounds * run.resident;
-        // Mostly its first blocks to end are enough.
-        let (mut first, mut blocks) = (Ticks::MAX, 0);
-        for class in self.sms.classes() {
-            for group in &class.groups {
-                if group.slot == placing && group.end <= first {
-                    let n = u64::from(class.count) * u64::from(group.per_sm);
-                    blocks = if group.end == first { blocks + n } else { n };
-                    first = group.end;
-                }
-            }
-        }
-        if first + later >= limit {
+        let (mut end, mut ended) = self.next_to_end(placing, 0);
+        if end + later >= limit {
             return Ticks::MAX;
         }
-        let end = if blocks >= rest { first } else { self.end_of(placing, rest) };
+        while ended < rest {
+            let (next, blocks) = self.next_to_end(placing, end);
+            debug_assert!(blocks > 0, "no more blocks than are resident are waited for");
+            (end, ended) = (next, ended + blocks);
+        }
         self.exhausted = Some(end + later);
         end + later
     }
 
-    /// When so many of a slot's blocks have ended, none of them being replaced.
-    fn end_of(&mut self, slot: u8, mut blocks: u64) -> Ticks {
-        self.ends.clear();
+    /// The first time after `after` when a slot's blocks end, and how many.
+    fn next_to_end(&self, slot: u8, after: Ticks) -> (Ticks, u64) {
+        let (mut end, mut blocks) = (Ticks::MAX, 0);
         for class in self.sms.classes() {
-            let own = class.groups.iter().filter(|g| g.slot == slot);
-            self.ends.extend(own.map(|g| (g.end, u64::from(class.count) * u64::from(g.per_sm))));
-        }
-        self.ends.sort_unstable();
-        for &(end, n) in &self.ends {
-            if n >= blocks {
-                return end;
+            for group in &class.groups {
+                if group.slot == slot && group.end > after && group.end <= end {
+                    let n = u64::from(class.count) * u64::from(group.per_sm);
+                    blocks = if group.end == end { blocks + n } else { n };
+                    end = group.end;
+                }
             }
-            blocks -= n;
         }
-        unreachable!("no more blocks than are resident are asked for")
+        (end, blocks)
     }
 }
 
