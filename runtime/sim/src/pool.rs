@@ -393,24 +393,29 @@ impl Pool {
         }
         let rounds = if few { 0 } else { before_last / run.resident };
         let later = rounds * block;
-        let rest = run.pending - rounds * run.resident;
-        let (mut end, mut ended) = self.next_to_end(placing, 0);
-        if end + later >= limit {
+        if later >= limit {
             return Ticks::MAX;
         }
+        let rest = run.pending - rounds * run.resident;
+        let (mut end, mut ended) = (0, 0);
         while ended < rest {
-            let (next, blocks) = self.next_to_end(placing, end);
-            debug_assert!(blocks > 0, "no more blocks than are resident are waited for");
+            let (next, blocks) = self.next_to_end(placing, end, limit - later);
+            if blocks == 0 {
+                return Ticks::MAX;
+            }
             (end, ended) = (next, ended + blocks);
         }
         self.exhausted = Some(end + later);
         end + later
     }
 
-    /// The first time after `after` when a slot's blocks end, and how many.
-    fn next_to_end(&self, slot: u8, after: Ticks) -> (Ticks, u64) {
-        let (mut end, mut blocks) = (Ticks::MAX, 0);
+    /// The first time after `after` and before `limit` when a slot's blocks end, and how many.
+    fn next_to_end(&self, slot: u8, after: Ticks, limit: Ticks) -> (Ticks, u64) {
+        let (mut end, mut blocks) = (limit - 1, 0);
         for class in self.sms.classes() {
+            if class.first > end {
+                continue;
+            }
             for group in &class.groups {
                 if group.slot == slot && group.end > after && group.end <= end {
                     let n = u64::from(class.count) * u64::from(group.per_sm);
