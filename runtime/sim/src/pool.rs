@@ -111,7 +111,7 @@ pub struct Pool {
     finished: bool,
     /// The first kernel with blocks to place.
     placing: Option<u8>,
-    /// How often that has changed.
+    /// How often that has changed; from 1, as classes say 0 for never.
     changes: u32,
     /// It did not take all the room that there was.
     left_over: bool,

@@ -127,19 +127,20 @@ impl Sms {
         anywhere: bool,
     ) -> (u64, u64) {
         if wanted == 0 {
+            // Room was not looked for, so there may be some next time.
             return (0, 1);
         }
         let mut total = 0;
-        // Classes with room, and the last of them.
-        let (mut several, mut only) = (0, 0);
+        // How many classes have room, and the last of them.
+        let (mut with_room, mut last) = (0, 0);
         for (i, class) in self.classes[..self.live].iter_mut().enumerate() {
             class.room = 0;
             if (anywhere || class.freed) && class.free.holds(&kernel.need) {
                 class.room = class.room_for(slot, kernel);
                 total += u64::from(class.count) * u64::from(class.room);
                 if class.room > 0 {
-                    several += 1;
-                    only = i;
+                    with_room += 1;
+                    last = i;
                 }
             }
             class.freed = false;
@@ -158,8 +159,8 @@ impl Sms {
             }
             return (placed, total);
         }
-        if several == 1 {
-            self.place_on_one(only, slot, &kernel.need, placed as u32, end);
+        if with_room == 1 {
+            self.place_on_one(last, slot, &kernel.need, placed as u32, end);
         } else {
             self.place_breadth_first(slot, &kernel.need, placed, end);
         }
