@@ -273,19 +273,23 @@ pub fn pace(cell: &Cell) -> f64 {
     }
 }
 
-/// Simulated seconds per second on one core, for estimates only: means over the default experiments on a 2-core AMD EPYC,
-/// rounded down. The simulator's cost follows the events on the device, so systems that run both jobs at once cost most.
+/// Simulated seconds per second of one core, for estimates only: what `cargo xtask bench` says on a 2-core AMD EPYC that
+/// others use as well, rounded down. The simulator's cost follows the events on the device, so systems that run both jobs
+/// at once cost most.
 pub fn rate(system: &str) -> f64 {
     let name = system.split_once(':').map_or(system, |(name, _)| name);
     match name {
-        "no-sharing" => 9000.0,
-        "tgs" | "tgs-mps" | "time-slicing" => 4000.0,
-        "gate" | "gate-cubin" | "tally" | "reef" => 1000.0,
-        "gate-mps" | "orion" => 400.0,
-        "tally-no-transform" | "gate-mps-2" => 200.0,
-        "mps" | "gate-mps-8" | "partition" => 50.0,
+        "no-sharing" => 5000.0,
+        "tgs" | "tgs-mps" => 3800.0,
+        "time-slicing" => 2500.0,
+        "gate" | "gate-cubin" | "gate-mps" | "reef" | "orion" => 1000.0,
+        "tally" => 950.0,
+        "gate-mps-2" => 800.0,
+        "gate-mps-8" => 500.0,
+        "tally-no-transform" => 450.0,
+        "mps" | "partition" => 150.0,
         // Priorities without scheduling: mps-priority, tally-no-scheduling, tgs-artifact.
-        _ => 17.0,
+        _ => 40.0,
     }
 }
 

@@ -272,7 +272,12 @@ mod tests {
         assert_eq!(read_csv(&path).unwrap(), rows);
         let text = String::from_utf8(bytes).unwrap();
         let empty = ",".repeat(35);
-        assert!(text.ends_with(&format!(",failed,\"a, \"\"b\"\"\"{empty}
-")), "{text}");
+        assert!(
+            text.ends_with(&format!(
+                ",failed,\"a, \"\"b\"\"\"{empty}
+"
+            )),
+            "{text}"
+        );
     }
 }

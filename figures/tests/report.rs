@@ -68,7 +68,7 @@ fn every_section_has_its_content() {
         "Invocation 2, 2026-02-03T04:05:06Z",
         "at revision <code>0123abc</code>",
         "cargo xtask fidelity",
-        "<li>fig7, Performance decomposition: <code>cargo xtask reproduce --experiment fig7a</code></li>",
+        "<li>fig7, Performance decomposition: <code>cargo xtask reproduce --experiment fig7a --experiment fig7b</code></li>",
     ] {
         assert!(shown.contains(expected), "{expected}");
     }

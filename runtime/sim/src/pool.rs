@@ -28,7 +28,9 @@ pub struct Run {
     pub pending: u64,
     /// Blocks that run.
     pub resident: u64,
-    /// When the last of these ends.
+    /// No block ends before this.
+    first: Ticks,
+    /// When the last of the resident blocks ends.
     last: Ticks,
     /// No further block may start.
     pub halted: bool,
@@ -41,7 +43,16 @@ pub struct Run {
 impl Run {
     /// A kernel that comes to the head of its stream.
     pub fn new(kernel: Kernel, ready: Ns) -> Run {
-        Run { kernel, pending: kernel.blocks, resident: 0, last: 0, halted: false, ready, rate: FULL_RATE }
+        Run {
+            kernel,
+            pending: kernel.blocks,
+            resident: 0,
+            first: 0,
+            last: 0,
+            halted: false,
+            ready,
+            rate: FULL_RATE,
+        }
     }
 
     /// Has blocks to place.
@@ -100,14 +111,12 @@ pub struct Pool {
     finished: bool,
     /// The first kernel with blocks to place.
     placing: Option<u8>,
-    /// How often that has changed.
+    /// How often that has changed; from 1, as classes say 0 for never.
     changes: u32,
     /// It did not take all the room that there was.
     left_over: bool,
     /// When that kernel places its last block if it refills its own places; `None` if not known.
     exhausted: Option<Ticks>,
-    /// Scratch space.
-    ends: Vec<(Ticks, u64)>,
 }
 
 impl Pool {
@@ -125,7 +134,6 @@ impl Pool {
             changes: 1,
             left_over: false,
             exhausted: None,
-            ends: Vec::new(),
         }
     }
 
@@ -213,46 +221,45 @@ impl Pool {
     /// Takes ended blocks off the multiprocessors; those of the placing kernel are replaced by its next ones as long as
     /// nothing else had a say in it.
     pub fn retire(&mut self, now: Ns, runs: &mut Runs, counters: &mut Counters) {
-        for i in 0..self.sms.classes().len() {
-            if self.sms.classes()[i].first <= now * TICKS_PER_NS {
-                self.retire_of_class(i, now * TICKS_PER_NS, runs, counters);
-            }
-        }
-    }
-
-    fn retire_of_class(&mut self, class: usize, now: Ticks, runs: &mut Runs, counters: &mut Counters) {
-        let class = &mut self.sms.classes_mut()[class];
-        let mut i = 0;
-        while let Some(&group) = class.groups.get(i) {
-            if group.end > now {
-                i += 1;
+        let now = now * TICKS_PER_NS;
+        let Pool { sms, asked, changed, ended: any_ended, finished, placing, exhausted, .. } = self;
+        for class in sms.classes_mut() {
+            if class.first > now {
                 continue;
             }
-            let run = &mut runs[usize::from(group.slot)];
-            let blocks = u64::from(class.count) * u64::from(group.per_sm);
-            if Some(group.slot) == self.placing {
-                let (rounds, ended) = rounds(now - group.end, run.kernel.block);
-                let refilled = rounds * blocks;
-                debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
-                run.pending -= refilled;
-                counters.blocks_placed += refilled;
-                counters.blocks_done += refilled;
-                if !ended {
-                    let end = group.end + rounds * run.kernel.block;
-                    run.last = run.last.max(end);
-                    class.put_off(i, end);
+            let mut i = 0;
+            while i < class.groups.len() {
+                let group = class.groups[i];
+                if group.end > now {
+                    i += 1;
                     continue;
                 }
-                self.exhausted = None;
+                let run = &mut runs[usize::from(group.slot)];
+                let blocks = u64::from(class.count) * u64::from(group.per_sm);
+                if Some(group.slot) == *placing {
+                    let (rounds, ended) = rounds(now - group.end, run.kernel.block);
+                    let refilled = rounds * blocks;
+                    debug_assert!(refilled <= run.pending, "the placing of the last block was passed over");
+                    run.pending -= refilled;
+                    counters.blocks_placed += refilled;
+                    counters.blocks_done += refilled;
+                    if !ended {
+                        let end = group.end + rounds * run.kernel.block;
+                        run.last = run.last.max(end);
+                        class.put_off(i, end);
+                        continue;
+                    }
+                    *exhausted = None;
+                }
+                (*changed, *any_ended) = (true, true);
+                run.resident -= blocks;
+                *finished |= run.resident == 0;
+                asked.take(&run.kernel, blocks);
+                counters.blocks_done += blocks;
+                class.end(i);
             }
-            (self.changed, self.ended) = (true, true);
-            run.resident -= blocks;
-            self.finished |= run.resident == 0;
-            self.asked.take(&run.kernel, blocks);
-            counters.blocks_done += blocks;
-            class.end(i);
+            class.regroup();
         }
-        class.regroup();
     }
 
     /// Places blocks in the order of precedence, as long as the kernel before has none left, and reports the kernels
@@ -279,6 +286,9 @@ impl Pool {
             let (placed, room) = self.sms.place(slot, &run.kernel, wanted, end, anywhere);
             left_over = placed < room;
             if placed > 0 {
+                if run.pending == run.kernel.blocks {
+                    run.first = end;
+                }
                 run.pending -= placed;
                 run.resident += placed;
                 run.last = end;
@@ -387,7 +397,7 @@ impl Pool {
 
     /// When the placing kernel, refilling only its own places, places its last block, if that is before `limit`.
     fn exhaustion(&mut self, placing: u8, run: &Run, now: Ticks, limit: Ticks) -> Ticks {
-        if run.resident == 0 {
+        if run.resident == 0 || run.first >= limit {
             return Ticks::MAX;
         }
         if let Some(known) = self.exhausted {
@@ -404,38 +414,38 @@ impl Pool {
         }
         let rounds = if few { 0 } else { before_last / run.resident };
         let later = rounds * block;
-        let rest = run.pending - rounds * run.resident;
-        // Mostly its first blocks to end are enough.
-        let (mut first, mut blocks) = (Ticks::MAX, 0);
-        for class in self.sms.classes() {
-            for group in &class.groups {
-                if group.slot == placing && group.end <= first {
-                    let n = u64::from(class.count) * u64::from(group.per_sm);
-                    blocks = if group.end == first { blocks + n } else { n };
-                    first = group.end;
-                }
-            }
+        if later >= limit {
+            return Ticks::MAX;
         }
-        let end = if blocks >= rest { first } else { self.end_of(placing, rest) };
+        let rest = run.pending - rounds * run.resident;
+        let (mut end, mut ended) = (0, 0);
+        while ended < rest {
+            let (next, blocks) = self.next_to_end(placing, end, limit - later);
+            if blocks == 0 {
+                return Ticks::MAX;
+            }
+            (end, ended) = (next, ended + blocks);
+        }
         self.exhausted = Some(end + later);
         end + later
     }
 
-    /// When so many of a slot's blocks have ended, none of them being replaced.
-    fn end_of(&mut self, slot: u8, mut blocks: u64) -> Ticks {
-        self.ends.clear();
+    /// The first time after `after` and before `limit` when a slot's blocks end, and how many.
+    fn next_to_end(&self, slot: u8, after: Ticks, limit: Ticks) -> (Ticks, u64) {
+        let (mut end, mut blocks) = (limit - 1, 0);
         for class in self.sms.classes() {
-            let own = class.groups.iter().filter(|g| g.slot == slot);
-            self.ends.extend(own.map(|g| (g.end, u64::from(class.count) * u64::from(g.per_sm))));
-        }
-        self.ends.sort_unstable();
-        for &(end, n) in &self.ends {
-            if n >= blocks {
-                return end;
+            if class.first > end {
+                continue;
             }
-            blocks -= n;
+            for group in &class.groups {
+                if group.slot == slot && group.end > after && group.end <= end {
+                    let n = u64::from(class.count) * u64::from(group.per_sm);
+                    blocks = if group.end == end { blocks + n } else { n };
+                    end = group.end;
+                }
+            }
         }
-        unreachable!("no more blocks than are resident are asked for")
+        (end, blocks)
     }
 }
 

@@ -60,12 +60,6 @@ pub struct Class {
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
 const MANY_CLASSES: usize = 6;
 
-/// Up to this many, looking for equal ones costs more than it saves.
-const FEW_CLASSES: usize = 3;
-
-/// Blocks that end within this time of each other end together: rounding keeps equal phases this far apart.
-const NEAR: Ticks = crate::prepared::TICKS_PER_NS;
-
 /// The multiprocessors that one order of precedence rules over.
 #[derive(Clone, Debug)]
 pub struct Sms {
@@ -133,19 +127,20 @@ impl Sms {
         anywhere: bool,
     ) -> (u64, u64) {
         if wanted == 0 {
+            // Room was not looked for, so there may be some next time.
             return (0, 1);
         }
         let mut total = 0;
-        // Classes with room, and the last of them.
-        let (mut several, mut only) = (0, 0);
+        // How many classes have room, and the last of them.
+        let (mut with_room, mut last) = (0, 0);
         for (i, class) in self.classes[..self.live].iter_mut().enumerate() {
             class.room = 0;
             if (anywhere || class.freed) && class.free.holds(&kernel.need) {
                 class.room = class.room_for(slot, kernel);
                 total += u64::from(class.count) * u64::from(class.room);
                 if class.room > 0 {
-                    several += 1;
-                    only = i;
+                    with_room += 1;
+                    last = i;
                 }
             }
             class.freed = false;
@@ -164,8 +159,8 @@ impl Sms {
             }
             return (placed, total);
         }
-        if several == 1 {
-            self.place_on_one(only, slot, &kernel.need, placed as u32, end);
+        if with_room == 1 {
+            self.place_on_one(last, slot, &kernel.need, placed as u32, end);
         } else {
             self.place_breadth_first(slot, &kernel.need, placed, end);
         }
@@ -252,11 +247,8 @@ impl Sms {
         }
     }
 
-    /// Joins classes that are in the same state by now, if there are more than a few.
+    /// Joins classes that are in the same state by now.
     pub fn join_equal(&mut self) {
-        if self.live <= FEW_CLASSES {
-            return;
-        }
         let mut j = self.live;
         while j > 1 {
             j -= 1;
@@ -273,25 +265,15 @@ impl Sms {
         }
     }
 
-    /// Joins classes in nearly the same state and, while there are many, those that differ least in phase. Classes become
-    /// more only by a partial placement, so this is called there and not at every event.
+    /// Joins classes that differ least in phase while there are many. Classes become more only by a partial placement, so
+    /// this is called there and not at every event.
     fn merge(&mut self) {
-        let mut i = 0;
-        while i < self.live {
-            let mut j = i + 1;
-            while j < self.live {
-                if distance(&self.classes[i], &self.classes[j]).is_some_and(|d| d <= NEAR) {
-                    self.join(i, j);
-                } else {
-                    j += 1;
-                }
+        while self.live > MANY_CLASSES {
+            if !self.merge_nearest_phase() {
+                self.classes_mut().iter_mut().for_each(|c| c.unlike = true);
+                return;
             }
-            i += 1;
         }
-        while self.live > MANY_CLASSES && self.merge_nearest_phase() {}
-        // The last look found no two that are alike, or there are few.
-        let unlike = self.live > MANY_CLASSES;
-        self.classes_mut().iter_mut().for_each(|c| c.unlike = unlike);
     }
 
     /// Joins the two classes of equal composition whose blocks end closest to each other.

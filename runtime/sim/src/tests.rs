@@ -3,6 +3,7 @@
 mod servers;
 
 use crate::device::Device;
+use crate::domain::Domain;
 use crate::exact::Exact;
 use crate::occupancy::Resources;
 use crate::program::{Launch, Program};
@@ -243,7 +244,7 @@ fn groups_agree_with_single_blocks_on_200_random_pairs() {
 }
 
 /// Runs streams of kernels to their end, halting and resubmitting some; returns blocks that the kernels had.
-fn drain(kernels: &[Vec<(Launch, bool)>], device: &mut crate::domain::Domain) -> u64 {
+fn drain(kernels: &[Vec<(Launch, bool)>], device: &mut Domain) -> u64 {
     let machine = h200();
     let prepared: Vec<_> = kernels
         .iter()
@@ -302,10 +303,15 @@ proptest! {
     ) {
         let machine = h200();
         let whole = Resources::whole(&machine.sm);
-        let mut device = crate::domain::Domain::new(machine.sms, machine.gpcs, whole, machine.dram_bytes_per_us * 1000);
-        let total = drain(&kernels, &mut device);
-        prop_assert_eq!(device.counters.blocks_placed, total);
-        prop_assert_eq!(device.counters.blocks_done, total);
-        prop_assert!(device.is_idle());
+        let dram = machine.dram_bytes_per_us * 1000;
+        let shared = Domain::new(machine.sms, machine.gpcs, whole, dram);
+        let parts = [(66, 4), (33, 2), (33, 2)];
+        let in_parts = Domain::partitioned(parts, std::array::from_fn(|slot| slot as u8), whole, dram);
+        for mut device in [shared, in_parts] {
+            let total = drain(&kernels, &mut device);
+            prop_assert_eq!(device.counters.blocks_placed, total);
+            prop_assert_eq!(device.counters.blocks_done, total);
+            prop_assert!(device.is_idle());
+        }
     }
 }
