@@ -35,6 +35,11 @@ pub fn extrapolate(program: &Program, from: &Machine, to: &Machine) -> Result<Pr
             let name = program.names.get(launch.name as usize).map_or("", String::as_str);
             let factor = factor(launch, name, (from, &here), (to, &there));
             scale(launch, factor);
+            if launch.kind == Kind::Kernel && (launch.cluster > 1 || name.contains("nvjet")) {
+                launch.threads = 128;
+                launch.regs = 232;
+                launch.smem = 32_768;
+            }
             fit(launch, to);
         }
     }

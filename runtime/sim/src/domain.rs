@@ -217,13 +217,11 @@ impl Domain {
         self.alone = false;
         let run = &mut self.runs[0];
         let capacity = run.kernel.capacity(self.count, self.gpcs);
-        let waves = run.kernel.blocks.div_ceil(capacity);
-        let wave = (run.virtual_now / run.kernel.block).min(waves - 1);
-        let over = wave * capacity;
-        let end = (wave + 1) * run.kernel.block;
-        let wanted = (run.kernel.blocks - over).min(capacity);
-        let placed = self.sms.place(run.slot, &run.kernel, wanted, end);
-        debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
+        let (over, running) = run.kernel.running(run.virtual_now, capacity);
+        let mut placed = 0;
+        for (blocks, end) in running {
+            placed += self.sms.place(run.slot, &run.kernel, blocks, end);
+        }
         run.pending -= over + placed;
         run.resident = placed;
         self.counters.blocks_placed += over + placed;
@@ -307,12 +305,21 @@ impl Domain {
     /// Places blocks in the order of precedence, as long as the kernel before has none left.
     fn place(&mut self) {
         for run in self.runs.iter_mut().filter(|r| r.places()) {
-            let end = run.virtual_now + run.kernel.block;
-            let wanted = run.pending.min(run.kernel.most - run.resident);
-            let placed = self.sms.place(run.slot, &run.kernel, wanted, end);
+            let kernel = &run.kernel;
+            let mut place = |wanted: u64, end: Ticks| {
+                let placed = self.sms.place(run.slot, kernel, wanted, run.virtual_now + end);
+                self.counters.blocks_placed += placed;
+                placed
+            };
+            let placed = if run.pending == kernel.blocks {
+                // The longest first: where there is little room its blocks are apart by themselves.
+                let first = kernel.running(0, kernel.capacity(self.count, self.gpcs)).1.rev();
+                first.map(|(blocks, end)| place(blocks, end)).sum()
+            } else {
+                place(run.pending.min(kernel.most - run.resident), kernel.block)
+            };
             run.pending -= placed;
             run.resident += placed;
-            self.counters.blocks_placed += placed;
             if run.pending > 0 {
                 return;
             }

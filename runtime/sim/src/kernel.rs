@@ -26,12 +26,16 @@ pub struct Kernel {
     pub most: u64,
     /// Higher is placed first.
     pub priority: i8,
+    /// Equal parts of a full wave, which end one after the other and evenly spread over a block's duration; 1 for waves in
+    /// lockstep. Of consequence only with more blocks than fit at once.
+    pub phases: u64,
 }
 
 impl Kernel {
     /// A kernel in its original form that takes `duration_ns` alone on the device.
     pub fn original(form: &Form, duration_ns: Ns, priority: i8) -> Kernel {
-        let block = (duration_ns * TICKS_PER_NS / form.waves).max(TICKS_PER_NS);
+        let parts = if form.waves > 1 { (form.phases * form.blocks).div_ceil(form.capacity) } else { form.phases };
+        let block = (duration_ns * TICKS_PER_NS * form.phases / parts).max(TICKS_PER_NS);
         Kernel {
             need: form.need,
             sm_demand: form.sm_demand,
@@ -42,6 +46,7 @@ impl Kernel {
             most_per_sm: form.per_sm,
             most: u64::MAX,
             priority,
+            phases: form.phases,
         }
     }
 
@@ -52,8 +57,34 @@ impl Kernel {
 
     /// How long it takes with the device for itself from start to end, ns.
     pub fn duration_alone(&self, sms: u32, gpcs: u32) -> Ns {
-        let waves = self.blocks.div_ceil(self.capacity(sms, gpcs).max(1));
-        (waves * self.block).div_ceil(TICKS_PER_NS)
+        let capacity = self.capacity(sms, gpcs).max(1);
+        let phases = self.phases_on(capacity);
+        let parts = (phases * self.blocks).div_ceil(capacity).max(phases.min(self.blocks));
+        (parts * self.block / phases).div_ceil(TICKS_PER_NS)
+    }
+
+    /// The state `elapsed` ticks after it began to run with the device for itself: blocks that have ended, and the running
+    /// ones as `(blocks, when they end)`, the earliest first. `capacity` is what fits at once.
+    pub fn running(
+        &self,
+        elapsed: Ticks,
+        capacity: u64,
+    ) -> (u64, impl DoubleEndedIterator<Item = (u64, Ticks)> + use<>) {
+        let Kernel { blocks, block, .. } = *self;
+        let phases = self.phases_on(capacity);
+        // Part k, of all that follow each other, holds the blocks from `start(k)` on and ends at (k + 1) / phases of a
+        // block's duration.
+        let parts = (phases * blocks).div_ceil(capacity).max(1);
+        let start = move |part: u64| (part * capacity / phases).min(blocks);
+        let first = (elapsed * phases / block).min(parts - 1);
+        let end = move |part: u64| (part + 1) * block / phases;
+        let running = (first..(first + phases).min(parts)).map(move |k| (start(k + 1) - start(k), end(k)));
+        (start(first), running)
+    }
+
+    /// A kernel whose blocks all fit begins them together.
+    fn phases_on(&self, capacity: u64) -> u64 {
+        if self.blocks > capacity { self.phases } else { 1 }
     }
 }
 
