@@ -131,7 +131,7 @@ impl Contexts {
         let (mut kept, mut end) = (ended, 0);
         for (blocks, at) in running {
             kept += blocks;
-            end = at;
+            end = end.max(at);
         }
         let until_boundary = end.saturating_sub(elapsed).div_ceil(TICKS_PER_NS).min(left);
         context.cut = kernel.blocks - kept;

@@ -312,8 +312,7 @@ impl Domain {
                 placed
             };
             let placed = if run.pending == kernel.blocks {
-                // The longest first: where there is little room its blocks are apart by themselves.
-                let first = kernel.running(0, kernel.capacity(self.count, self.gpcs)).1.rev();
+                let (_, first) = kernel.running(0, kernel.capacity(self.count, self.gpcs));
                 first.map(|(blocks, end)| place(blocks, end)).sum()
             } else {
                 place(run.pending.min(kernel.most - run.resident), kernel.block)

@@ -164,7 +164,7 @@ impl Exact {
             };
             if pending == kernel.blocks {
                 let capacity = kernel.capacity(sms, self.gpcs);
-                kernel.running(0, capacity).1.rev().for_each(|(blocks, end)| place(blocks, end));
+                kernel.running(0, capacity).1.for_each(|(blocks, end)| place(blocks, end));
             } else {
                 place(pending, kernel.block);
             }

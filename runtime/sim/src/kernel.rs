@@ -64,12 +64,8 @@ impl Kernel {
     }
 
     /// The state `elapsed` ticks after it began to run with the device for itself: blocks that have ended, and the running
-    /// ones as `(blocks, when they end)`, the earliest first. `capacity` is what fits at once.
-    pub fn running(
-        &self,
-        elapsed: Ticks,
-        capacity: u64,
-    ) -> (u64, impl DoubleEndedIterator<Item = (u64, Ticks)> + use<>) {
+    /// ones as `(blocks, when they end)`, in the order in which they were placed at first. `capacity` is what fits at once.
+    pub fn running(&self, elapsed: Ticks, capacity: u64) -> (u64, impl Iterator<Item = (u64, Ticks)> + use<>) {
         let Kernel { blocks, block, .. } = *self;
         let phases = self.phases_on(capacity);
         // Part k, of all that follow each other, holds the blocks from `start(k)` on and ends at (k + 1) / phases of a
@@ -77,8 +73,10 @@ impl Kernel {
         let parts = (phases * blocks).div_ceil(capacity).max(1);
         let start = move |part: u64| (part * capacity / phases).min(blocks);
         let first = (elapsed * phases / block).min(parts - 1);
-        let end = move |part: u64| (part + 1) * block / phases;
-        let running = (first..(first + phases).min(parts)).map(move |k| (start(k + 1) - start(k), end(k)));
+        // The longest are placed first: where there is little room, blocks come to be apart by themselves.
+        let part = move |lane: u64| first + (lane + phases - first % phases) % phases;
+        let running = (0..phases).rev().map(part).filter(move |part| *part < parts);
+        let running = running.map(move |part| (start(part + 1) - start(part), (part + 1) * block / phases));
         (start(first), running)
     }
 

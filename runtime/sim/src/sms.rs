@@ -25,7 +25,7 @@ pub struct Group {
 
 /// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together. One more than
 /// there are clients, so that two of a full list are always of the same one.
-pub const GROUPS: usize = crate::domain::SLOTS + 1;
+pub const GROUPS: usize = crate::domain::SLOTS + 5;
 
 /// Multiprocessors in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Class {
 
 /// Above this many classes, multiprocessors that differ only in the phase of their blocks are taken together. A long
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
-const MANY_CLASSES: usize = 6;
+const MANY_CLASSES: usize = 24;
 
 /// Blocks that end within this time of each other end together: rounding keeps equal phases this far apart.
 const NEAR: Ticks = crate::prepared::TICKS_PER_NS;
