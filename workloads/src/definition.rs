@@ -15,6 +15,25 @@ pub enum Kind {
     Training,
 }
 
+/// Which recording stands for the workload on upstream's software stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ArtifactProfile {
+    /// One of its own, in `profiles/<gpu>-artifact`.
+    Recorded,
+    /// The stock one.
+    Same,
+}
+
+/// How the workload takes part in the profile set that stands for upstream's stack.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Artifact {
+    pub profile: ArtifactProfile,
+    /// Why the stock recording is good enough; every `same` has one.
+    pub reason: Option<String>,
+}
+
 /// A derived form of a recorded workload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +72,8 @@ pub struct Definition {
     pub program: String,
     /// Steps of each recorded segment per iteration or request, by name.
     pub segments: BTreeMap<String, u32>,
+    /// See [`Artifact`].
+    pub artifact: Artifact,
     /// As upstream ran it, where the recording differs: see [`Variant::gpu_busy_share`].
     pub gpu_busy_share: Option<f64>,
     #[serde(default, rename = "variant")]
@@ -86,6 +107,11 @@ impl Definition {
         }
         ensure!(definition.batch > 0, "batch must be at least 1");
         ensure!(definition.segments.values().all(|steps| *steps > 0), "segments: each needs at least 1 step");
+        let reason = definition.artifact.reason.as_deref().unwrap_or_default().trim();
+        ensure!(
+            definition.artifact.profile == ArtifactProfile::Recorded || !reason.is_empty(),
+            "artifact.profile = \"same\" needs artifact.reason: why upstream's stack runs the same kernels"
+        );
         let shares = definition.variants.iter().map(|v| v.gpu_busy_share).chain([definition.gpu_busy_share]);
         for share in shares.flatten() {
             ensure!(share > 0.0 && share <= 1.0, "gpu_busy_share {share} must be above 0 and at most 1");
@@ -143,6 +169,9 @@ precision = "fp32"
 reason = "Because."
 source = "a test"
 program = "program.py"
+[artifact]
+profile = "same"
+reason = "No convolution."
 [segments]
 step = 1
 [[variant]]
@@ -170,7 +199,7 @@ gpu_busy_share = 0.5
     fn a_workload_can_wait_and_its_variant_be_the_recording() {
         let text = GOOD
             .replace("gpu_busy_share = 0.5\n", "")
-            .replace("[segments]", "gpu_busy_share = 0.5\n[segments]");
+            .replace("[artifact]", "gpu_busy_share = 0.5\n[artifact]");
         let all = load(&text).unwrap();
         assert_eq!((all["w"].gpu_busy_share, all["w-input-bound"].gpu_busy_share), (Some(0.5), None));
     }
@@ -185,6 +214,8 @@ gpu_busy_share = 0.5
             ("0.5", "1.5", "gpu_busy_share 1.5"),
             ("\"training\"", "\"traning\"", "traning"),
             ("reason = \"Because.\"", "reason = \" \"", "reason is empty"),
+            ("reason = \"No convolution.\"", "", "needs artifact.reason"),
+            ("\"same\"", "\"sane\"", "sane"),
         ] {
             let text = GOOD.replace(from, to);
             assert_ne!(text, GOOD);

@@ -9,3 +9,4 @@ pub mod profile;
 mod table;
 
 pub use extrapolate::extrapolate;
+pub use profile::ProfileSet;

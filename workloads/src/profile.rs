@@ -1,13 +1,15 @@
-//! `workloads/profiles/<gpu>/<id>.parquet` and `.toml`: a recorded job as the simulator runs it.
+//! `workloads/profiles/<gpu>/<id>.parquet` and `.toml`: a recorded job as the simulator runs it. The files of the artifact
+//! set are in `workloads/profiles/<gpu>-artifact`.
 
-use crate::definition;
+use crate::definition::{self, ArtifactProfile};
 use crate::table::Table;
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sim::program::QUANTILES;
 use sim::{Kind, Launch, Program, Segment};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 /// Columns of the duration quantiles, in the order of [`sim::program::QUANTILE_PERMILLE`].
@@ -16,10 +18,33 @@ const QUANTILE_COLUMNS: [&str; QUANTILES] = ["q00", "q10", "q25", "q50", "q75", 
 /// Longest time that a column may hold, ns: a launch of over 4 s is a mistake in the recording.
 const MAX_NS: u64 = u32::MAX as u64;
 
+/// Which software stack the jobs were recorded on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProfileSet {
+    /// PyTorch as it is distributed, with cuDNN.
+    #[default]
+    Stock,
+    /// Stands for upstream's stack: no cuDNN, no TF32. Jobs whose kernels this does not change have one recording.
+    Artifact,
+}
+
+impl fmt::Display for ProfileSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ProfileSet::Stock => "stock",
+            ProfileSet::Artifact => "artifact",
+        })
+    }
+}
+
 /// What we read of the TOML; the rest is provenance for people.
 #[derive(Deserialize)]
 struct Wire {
     workload: String,
+    /// Recordings from before there were two sets do not say.
+    #[serde(default)]
+    stack: ProfileSet,
     parquet_sha256: String,
     host_scale: f64,
     busy_ns: u64,
@@ -71,25 +96,42 @@ pub struct Profile {
     pub host_scale: f64,
 }
 
-/// Reads the profile of a workload or variant.
+/// Reads the stock profile of a workload or variant; see [`load_set`].
 ///
 /// # Errors
-/// A missing file (with the way to record one), a file that differs from its checksum, and every value that cannot be,
-/// by file, row and column.
+/// As [`load_set`].
 pub fn load(workloads: &Path, gpu: &str, id: &str) -> Result<Profile> {
+    load_set(workloads, gpu, ProfileSet::Stock, id)
+}
+
+/// Reads the profile of a workload or variant in a set. In the artifact set that is the stock recording where the
+/// definition says that the kernels are the same.
+///
+/// # Errors
+/// A missing file (with the way to record one), a file that differs from its checksum or was recorded on the other stack,
+/// and every value that cannot be, by file, row and column.
+pub fn load_set(workloads: &Path, gpu: &str, set: ProfileSet, id: &str) -> Result<Profile> {
     let all = definition::load_all(workloads)?;
     let workload = all.get(id).with_context(|| {
         let known: Vec<_> = all.keys().map(String::as_str).collect();
         format!("unknown workload `{id}`; known workloads: {}", known.join(", "))
     })?;
     let recorded = &workload.definition.id;
-    let folder = workloads.join("profiles").join(gpu);
+    let stack = match workload.definition.artifact.profile {
+        ArtifactProfile::Recorded => set,
+        ArtifactProfile::Same => ProfileSet::Stock,
+    };
+    let folder = workloads.join("profiles").join(match stack {
+        ProfileSet::Stock => gpu.to_owned(),
+        ProfileSet::Artifact => format!("{gpu}-artifact"),
+    });
     let (toml, parquet) =
         (folder.join(format!("{recorded}.toml")), folder.join(format!("{recorded}.parquet")));
     for path in [&toml, &parquet] {
         if !path.is_file() {
             bail!(
-                "the profile of `{id}` is missing: no {}; workloads/README.md says how to record it",
+                "the {stack} profile of `{id}` is missing: no {}; workloads/README.md says how to record it \
+                 (record.py --workload {recorded} --stack {stack})",
                 path.display()
             );
         }
@@ -97,7 +139,7 @@ pub fn load(workloads: &Path, gpu: &str, id: &str) -> Result<Profile> {
     let text = bounded::text(&toml, bounded::DEFINITION)
         .with_context(|| format!("cannot read {}", toml.display()))?;
     let wire: Wire = toml::from_str(&text).with_context(|| format!("in {}", toml.display()))?;
-    wire.check(recorded).with_context(|| format!("in {}", toml.display()))?;
+    wire.check(recorded, stack).with_context(|| format!("in {}", toml.display()))?;
     let bytes = bounded::bytes(&parquet, bounded::SAMPLES)
         .with_context(|| format!("cannot read {}", parquet.display()))?;
     let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -122,11 +164,16 @@ pub fn load(workloads: &Path, gpu: &str, id: &str) -> Result<Profile> {
 }
 
 impl Wire {
-    fn check(&self, recorded: &str) -> Result<()> {
+    fn check(&self, recorded: &str, stack: ProfileSet) -> Result<()> {
         ensure!(
             self.workload == recorded,
             "workload = `{}` is not the file's name `{recorded}`",
             self.workload
+        );
+        ensure!(
+            self.stack == stack,
+            "stack = `{}`, but this folder holds {stack} recordings; move the files or record again with --stack {stack}",
+            self.stack
         );
         let scales =
             self.segment.iter().map(|(name, s)| (format!("segment.{name}.host_scale"), s.host_scale));

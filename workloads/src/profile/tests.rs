@@ -16,6 +16,8 @@ precision = "fp32"
 reason = "A test."
 source = "None."
 program = "program.py"
+[artifact]
+profile = "recorded"
 [segments]
 first = 1
 second = 99
@@ -82,20 +84,25 @@ fn frame() -> DataFrame {
     DataFrame::new(3, columns).unwrap()
 }
 
-/// Writes a profile and loads it.
-fn load_with(id: &str, toml: impl Fn(String) -> String, change: impl Fn(&mut DataFrame)) -> Result<Profile> {
-    let folder = tempfile::tempdir().unwrap();
-    let profiles = folder.path().join("profiles/h200");
+/// Writes `frame` and the TOML that belongs to it into a folder of `profiles`.
+fn write(workloads: &Path, folder: &str, toml: impl Fn(String) -> String, mut frame: DataFrame) {
+    let profiles = workloads.join("profiles").join(folder);
     std::fs::create_dir_all(&profiles).unwrap();
-    std::fs::create_dir(folder.path().join("w")).unwrap();
-    std::fs::write(folder.path().join("w/workload.toml"), DEFINITION).unwrap();
-    let mut frame = frame();
-    change(&mut frame);
     let mut bytes = Vec::new();
     ParquetWriter::new(&mut bytes).finish(&mut frame).unwrap();
     let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     std::fs::write(profiles.join("w.parquet"), bytes).unwrap();
     std::fs::write(profiles.join("w.toml"), toml(TOML.replace("SHA", &digest))).unwrap();
+}
+
+/// Writes a profile and loads it.
+fn load_with(id: &str, toml: impl Fn(String) -> String, change: impl Fn(&mut DataFrame)) -> Result<Profile> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("w")).unwrap();
+    std::fs::write(folder.path().join("w/workload.toml"), DEFINITION).unwrap();
+    let mut frame = frame();
+    change(&mut frame);
+    write(folder.path(), "h200", toml, frame);
     load(folder.path(), "h200", id)
 }
 
@@ -171,4 +178,40 @@ fn a_missing_profile_names_the_file_and_the_way_out() {
     std::fs::write(folder.path().join("w/workload.toml"), DEFINITION).unwrap();
     let error = load(folder.path(), "h200", "w").unwrap_err().to_string();
     assert!(error.contains("profiles/h200/w.toml") && error.contains("workloads/README.md"), "{error}");
+}
+
+#[test]
+fn each_set_has_its_own_recording_unless_the_definition_says_that_they_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let workloads = folder.path();
+    std::fs::create_dir(workloads.join("w")).unwrap();
+    let define = |text: &str| std::fs::write(workloads.join("w/workload.toml"), text).unwrap();
+    let median = |set| load_set(workloads, "h200", set, "w").map(|p| p.unprofiled.median_ns);
+    define(DEFINITION);
+    write(workloads, "h200", |t| t, frame());
+
+    let error = median(ProfileSet::Artifact).unwrap_err().to_string();
+    assert!(error.contains("h200-artifact/w.toml") && error.contains("--stack artifact"), "{error}");
+
+    let slower = |t: String| t.replace("median_ns = 1200", "median_ns = 1250");
+    write(workloads, "h200-artifact", slower, frame());
+    let error = format!("{:#}", median(ProfileSet::Artifact).unwrap_err());
+    assert!(error.contains("stack = `stock`"), "{error}");
+
+    write(workloads, "h200-artifact", |t| format!("stack = \"artifact\"\n{}", slower(t)), frame());
+    assert_eq!(median(ProfileSet::Stock).unwrap(), 1200);
+    assert_eq!(median(ProfileSet::Artifact).unwrap(), 1250);
+
+    let same = "profile = \"same\"\nreason = \"A test.\"";
+    define(&DEFINITION.replace("profile = \"recorded\"", same));
+    assert_eq!(median(ProfileSet::Artifact).unwrap(), 1200);
+}
+
+#[test]
+fn sets_are_written_as_they_are_read() {
+    for set in [ProfileSet::Stock, ProfileSet::Artifact] {
+        let text = format!("set = \"{set}\"\n");
+        let read: BTreeMap<String, ProfileSet> = toml::from_str(&text).unwrap();
+        assert_eq!((read["set"], toml::to_string(&read).unwrap()), (set, text));
+    }
 }
