@@ -21,8 +21,8 @@ fn main() {
     let machine = Machine::load(&root.join(format!("machines/{mname}.toml"))).unwrap();
     let rec = Machine::load(&root.join("machines/h200.toml")).unwrap();
     let prog = |id: &str| {
-        let p = workloads::profile::load(&root.join("workloads"), "h200", id).unwrap().program;
-        let mut p = if *mname == "h200" { p } else { workloads::extrapolate(&p, &rec, &machine).unwrap() };
+        let p = workloads::profile::load_set(&root.join("workloads"), "h200", if std::env::var("ART").is_ok() { workloads::profile::ProfileSet::Artifact } else { workloads::profile::ProfileSet::Stock }, id).unwrap();
+        let mut p = if *mname == "h200" { p.program } else { workloads::extrapolate_job(&p, &rec, &machine).unwrap() };
         if id.starts_with("llama") {
             for s in &mut p.segments { if s.repeat > 10 {
                 let per = s.launches.iter().map(|l| l.duration_ns[3] as u64).sum::<u64>();

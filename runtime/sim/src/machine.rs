@@ -13,6 +13,8 @@ pub enum Origin {
     Documented,
     /// We measured it on this machine.
     Measured,
+    /// Chosen so that the model gives published values; `artifact/fidelity.toml` names them.
+    Fitted,
     /// From public reverse engineering, or a guess; each has a switch for the sensitivity table.
     Assumed,
 }

@@ -39,7 +39,7 @@ pub struct Class {
 
 /// Above this many classes, multiprocessors that differ only in the phase of their blocks are taken together. A long
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
-const MANY_CLASSES: usize = 24;
+const MANY_CLASSES: usize = 12;
 
 /// Blocks that end within this time of each other end together: rounding keeps equal phases this far apart.
 const NEAR: Ticks = crate::prepared::TICKS_PER_NS;

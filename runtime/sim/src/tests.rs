@@ -110,7 +110,7 @@ fn tally_transforms_and_retreats() {
     let full = run("tally", Some((&p, &arrivals)), &[&be], 1000 * MS);
     let plain = run("tally-no-transform", Some((&p, &arrivals)), &[&be], 1000 * MS);
     assert!(p99(&full) < p.unprofiled_median_ns * 11 / 10, "{}", p99(&full));
-    assert!(p99(&plain) > p.unprofiled_median_ns * 3 / 2, "{}", p99(&plain));
+    assert!(p99(&plain) > p.unprofiled_median_ns * 5 / 4, "{}", p99(&plain));
     assert!(full.counters.switches > 50);
 }
 
