@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
+use workloads::profile::ProfileSet;
 
 /// The fewest requests that a cell may expect: below, a p99 is the maximum.
 pub const FEWEST_REQUESTS: u64 = 100;
@@ -29,6 +30,8 @@ struct Wire {
     loads: Vec<f64>,
     seeds: Vec<u64>,
     trace: Source,
+    #[serde(default)]
+    profiles: ProfileSet,
     span: WireSpan,
     quick: WireQuick,
     #[serde(default)]
@@ -71,6 +74,8 @@ pub struct Experiment {
     pub loads: Vec<Load>,
     pub seeds: Vec<u64>,
     pub source: Source,
+    /// Which recordings of the jobs it runs.
+    pub profiles: ProfileSet,
     pub span: Span,
     pub claims: Vec<Claim>,
     /// Whether this is the short form of `--quick`.
@@ -186,6 +191,7 @@ impl Experiment {
             loads,
             seeds: wire.seeds,
             source: wire.trace,
+            profiles: wire.profiles,
             span: Span { min_seconds: span.min_seconds, min_requests: span.min_requests },
             claims: wire.claim,
             quick,

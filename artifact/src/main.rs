@@ -26,6 +26,8 @@ enum Verb {
     Verify(flags::Verify),
     /// Tell what is different between two run folders
     Compare(flags::Compare),
+    /// Compare simulated slowdowns with published and measured ones
+    Fidelity(flags::Fidelity),
     /// Check workload definitions and profiles
     #[command(subcommand)]
     Workloads(flags::Workloads),
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Reproduce(flags) => cmd::reproduce::run(&flags, &Simulator),
         Verb::Verify(flags) => cmd::verify::run(&flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
+        Verb::Fidelity(flags) => cmd::fidelity::run(&flags),
         Verb::Workloads(flags::Workloads::Check(flags)) => cmd::workloads::check(&flags),
         Verb::Seal(flags) => cmd::seal::run(flags.run.as_deref()),
         Verb::Fake(flags) => {

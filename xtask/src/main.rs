@@ -10,6 +10,7 @@ mod compare;
 mod container;
 mod doctor;
 mod fetch;
+mod fidelity;
 mod figure;
 mod h200_check;
 mod reproduce;
@@ -45,6 +46,8 @@ enum Verb {
     Fetch(flags::Fetch),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
+    /// Tell how far the simulator can be trusted: beside published and measured numbers, and with constants varied
+    Fidelity(flags::Fidelity),
     /// Check the definitions and profiles of the jobs
     #[command(subcommand)]
     Workloads(flags::Workloads),
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Doctor(_) => doctor::run(),
         Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
+        Verb::Fidelity(_) => fidelity::run(),
         Verb::Workloads(_) => workloads::run(),
         Verb::Container(flags) => container::run(flags),
     };

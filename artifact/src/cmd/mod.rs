@@ -1,6 +1,7 @@
 //! The verbs of the binary, one file each.
 
 pub mod compare;
+pub mod fidelity;
 pub mod reproduce;
 pub mod seal;
 pub mod verify;

@@ -14,10 +14,11 @@ use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
 use crate::{claims, files, h200_check, sums};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use flags::Reproduce;
 use std::path::Path;
 use std::time::Instant;
+use workloads::profile::ProfileSet;
 
 /// Runs the verb with this executor; the exit code.
 ///
@@ -32,7 +33,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     let jobs_of = ids(|e| &e.inference).chain(ids(|e| &e.training));
     let library = match executor.backend() {
         "fake" => Library::fake(jobs_of)?,
-        _ => Library::load(&root, flags.machine.name(), jobs_of)?,
+        _ => Library::load_set(&root, flags.machine.name(), profiles(&experiments)?, jobs_of)?,
     };
     let plan = Plan::new(experiments, &library)?;
     let jobs = flags.jobs.map_or_else(default_jobs, usize::from);
@@ -96,7 +97,22 @@ fn experiments(flags: &Reproduce, root: &Root) -> Result<Vec<Experiment>> {
     Ok(experiments)
 }
 
-fn default_jobs() -> usize {
+/// The recordings that the experiments of one run share.
+fn profiles(experiments: &[Experiment]) -> Result<ProfileSet> {
+    let set = experiments[0].profiles;
+    let other = experiments.iter().find(|experiment| experiment.profiles != set);
+    if let Some(other) = other {
+        bail!(
+            "`{}` runs {set} profiles and `{}` {} ones; run them one at a time",
+            experiments[0].id,
+            other.id,
+            other.profiles
+        );
+    }
+    Ok(set)
+}
+
+pub(crate) fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 

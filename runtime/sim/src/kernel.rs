@@ -34,7 +34,8 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel in its original form that takes `duration_ns` alone on the device.
     pub fn original(form: &Form, duration_ns: Ns, priority: i8) -> Kernel {
-        let parts = if form.waves > 1 { (form.phases * form.blocks).div_ceil(form.capacity) } else { form.phases };
+        let parts =
+            if form.waves > 1 { (form.phases * form.blocks).div_ceil(form.capacity) } else { form.phases };
         let block = (duration_ns * TICKS_PER_NS * form.phases / parts).max(TICKS_PER_NS);
         Kernel {
             need: form.need,
@@ -65,7 +66,11 @@ impl Kernel {
 
     /// The state `elapsed` ticks after it began to run with the device for itself: blocks that have ended, and the running
     /// ones as `(blocks, when they end)`, in the order in which they were placed at first. `capacity` is what fits at once.
-    pub fn running(&self, elapsed: Ticks, capacity: u64) -> (u64, impl Iterator<Item = (u64, Ticks)> + use<>) {
+    pub fn running(
+        &self,
+        elapsed: Ticks,
+        capacity: u64,
+    ) -> (u64, impl Iterator<Item = (u64, Ticks)> + use<>) {
         let Kernel { blocks, block, .. } = *self;
         let phases = self.phases_on(capacity);
         // Part k, of all that follow each other, holds the blocks from `start(k)` on and ends at (k + 1) / phases of a

@@ -146,7 +146,10 @@ impl Machine {
         ensure!(machine.sms > 0, "sms must be at least 1");
         ensure!((1..=machine.sms).contains(&machine.gpcs), "gpcs must be between 1 and sms");
         ensure!(machine.dram_bytes_per_us > 0, "dram_bytes_per_us must be at least 1");
-        ensure!((1.0..=64.0).contains(&machine.rules.wave_phases.value), "wave_phases must be between 1 and 64");
+        ensure!(
+            (1.0..=64.0).contains(&machine.rules.wave_phases.value),
+            "wave_phases must be between 1 and 64"
+        );
         ensure!(machine.sm.threads >= 32 && machine.sm.blocks > 0, "sm.threads and sm.blocks are too small");
         ensure!(
             machine.sm.reg_granularity > 0 && machine.sm.smem_granularity > 0,
