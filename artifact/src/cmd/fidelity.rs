@@ -7,6 +7,7 @@ use crate::experiment::Experiment;
 use crate::fidelity::score::{self, Pair, Score};
 use crate::fidelity::sensitivity::{self, Line};
 use crate::fidelity::split::{Role, Split};
+use crate::fidelity::truth::Truth;
 use crate::fidelity::{report, truth};
 use crate::library::{Library, RECORDED_ON};
 use crate::plan::Plan;
@@ -30,8 +31,11 @@ const EXPERIMENT: &str = "fidelity";
 /// The GPU of the published rows.
 const PUBLISHED_ON: &str = "a100";
 
-/// Simulated in the place of a published system, beside which they are shown: published TGS rows are of the port.
-const STAND_INS: &[(&str, &str)] = &[("tgs", "tgs-artifact"), ("tgs-mps", "tgs-artifact")];
+/// The systems that the published TGS rows are not of: they are shown beside the rows of the port.
+const TGS: &str = "fidelity-tgs";
+
+/// The port.
+const PORT: &str = "tgs-artifact";
 
 /// Everything that the parts of the verb share.
 struct Session<'a> {
@@ -131,8 +135,9 @@ pub fn run(flags: &Fidelity) -> Result<u8> {
 
 /// The published pairs, with each set of recordings that is there.
 fn published(session: &mut Session, split: &Split, notes: &mut Vec<String>) -> Result<Vec<Pair>> {
-    let experiment = session.experiment(EXPERIMENT)?;
+    let (experiment, tgs) = (session.experiment(EXPERIMENT)?, session.experiment(TGS)?);
     let truths = truth::published(session.root)?;
+    let of_port: Vec<_> = truths.iter().filter(|truth| truth.system == PORT).cloned().collect();
     let mut pairs = Vec::new();
     for set in [ProfileSet::Artifact, ProfileSet::Stock] {
         let jobs = experiment.inference.iter().chain(&experiment.training).map(String::as_str);
@@ -141,22 +146,19 @@ fn published(session: &mut Session, split: &Split, notes: &mut Vec<String>) -> R
             notes.push(format!("The published rows were not compared with {set} profiles: {why}"));
             continue;
         }
+        let set = set.to_string();
         let rows = session.simulate(&format!("published pairs, {set} profiles"), &experiment, &library)?;
         session.keep(&format!("published-{set}"), &rows)?;
-        let simulated = truth::of_table(&rows, 1);
-        pairs.extend(beside(&truths, &simulated, &set.to_string(), |t| {
+        pairs.extend(beside(&truths, &truth::of_table(&rows, 1), &set, |t| {
             split.role(t.source, &t.system, &t.inference, &t.training)
         }));
-        for (ours, theirs) in STAND_INS {
-            let theirs: Vec<_> = truths.iter().filter(|t| t.system == *theirs).cloned().collect();
-            let mut stand_ins = simulated.clone();
-            stand_ins.retain(|t| t.system == *ours);
-            stand_ins
-                .iter_mut()
-                .for_each(|t| t.system = theirs.first().map(|t| t.system.clone()).unwrap_or_default());
-            let mut shown = beside(&theirs, &stand_ins, &set.to_string(), |_| Role::Finding);
-            shown.iter_mut().for_each(|pair| pair.simulated_system = (*ours).to_owned());
-            pairs.extend(shown);
+        let rows = session.simulate(&format!("TGS, {set} profiles"), &tgs, &library)?;
+        session.keep(&format!("published-tgs-{set}"), &rows)?;
+        for system in &tgs.systems {
+            let own = truth::of_table(&rows, 1).into_iter().filter(|truth| truth.system == *system);
+            let own: Vec<_> = own.map(|truth| Truth { system: PORT.to_owned(), ..truth }).collect();
+            let shown = beside(&of_port, &own, &set, |_| Role::Finding).into_iter();
+            pairs.extend(shown.map(|pair| Pair { simulated_system: system.clone(), ..pair }));
         }
     }
     Ok(pairs)
@@ -213,15 +215,10 @@ fn beside_folder(session: &mut Session, folder: &Path) -> Result<Vec<Pair>> {
 }
 
 /// Known pairs beside the simulated ones of the same names; known pairs of jobs that were not simulated are left out.
-fn beside(
-    truths: &[truth::Truth],
-    simulated: &[truth::Truth],
-    profiles: &str,
-    role: impl Fn(&truth::Truth) -> Role,
-) -> Vec<Pair> {
+fn beside(truths: &[Truth], simulated: &[Truth], profiles: &str, role: impl Fn(&Truth) -> Role) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (at, truth) in truths.iter().enumerate() {
-        let jobs = |t: &&truth::Truth| t.inference == truth.inference && t.training == truth.training;
+        let jobs = |t: &&Truth| t.inference == truth.inference && t.training == truth.training;
         if !simulated.iter().any(|t| jobs(&t)) {
             continue;
         }

@@ -223,7 +223,7 @@ mod tests {
                 .filter(|(a, b)| a.1.value.to_bits() != b.1.value.to_bits())
                 .map(|(a, _)| a.0)
                 .collect();
-            assert_eq!(changed, [name.clone()]);
+            assert_eq!(changed, std::slice::from_ref(&name));
             assert_eq!(varied(&twice, &name, 0.5).unwrap(), machine, "{name}: {rule:?}");
         }
         assert!(varied(&machine, "no_such", 2.0).unwrap_err().to_string().contains("`no_such`"));

@@ -23,8 +23,9 @@ pub struct Group {
     pub end: Ticks,
 }
 
-/// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together. One more than
-/// there are clients, so that two of a full list are always of the same one.
+/// Groups that one multiprocessor keeps apart; beyond that, the two nearest in phase are taken together. More than there are
+/// clients, so that two of a full list are always of the same one; enough for the parts of a wave, which the first kernel
+/// of a placing client keeps apart, beside the blocks of every other client.
 pub const GROUPS: usize = crate::domain::SLOTS + 5;
 
 /// Multiprocessors in the same state.
