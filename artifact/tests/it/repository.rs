@@ -44,6 +44,7 @@ reason = "Tests."
 source = "none"
 program = "program.py"
 segments = { all = 1 }
+artifact = { profile = "same", reason = "a fixture" }
 "#;
 
 /// A repository in a temporary folder.
