@@ -26,13 +26,13 @@ use std::time::Instant;
 use workloads::profile::ProfileSet;
 
 /// The experiment with the published pairs.
-const EXPERIMENT: &str = "fidelity";
+const EXPERIMENT: &str = "a100-check";
 
 /// The GPU of the published rows.
 const PUBLISHED_ON: &str = "a100";
 
 /// The systems that the published TGS rows are not of: they are shown beside the rows of the port.
-const TGS: &str = "fidelity-tgs";
+const TGS: &str = "a100-check-tgs";
 
 /// The port.
 const PORT: &str = "tgs-artifact";

@@ -7,7 +7,7 @@ use sim::Machine;
 use sim::machine::Constant;
 
 /// The experiment whose cells are simulated for every variant.
-pub const EXPERIMENT: &str = "sensitivity";
+pub const EXPERIMENT: &str = "rules-check";
 
 /// Factors of a constant.
 pub const FACTORS: [f64; 2] = [0.5, 2.0];
