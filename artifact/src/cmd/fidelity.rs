@@ -90,6 +90,7 @@ pub fn run(flags: &Fidelity) -> Result<u8> {
     let began = Instant::now();
     let root = Root::find()?;
     let split = Split::load(&root)?;
+    let measured_run = flags.measured.as_deref().map(measured_run).transpose()?;
     let folder = flags.folder();
     let scratch;
     // A plan needs no folder.
@@ -119,8 +120,8 @@ pub fn run(flags: &Fidelity) -> Result<u8> {
     let (pairs, scores, lines) = pool.install(|| -> Result<_> {
         let mut pairs = published(&mut session, &split, &mut notes)?;
         pairs.extend(measured(&mut session, &split)?);
-        if let Some(folder) = &flags.measured {
-            pairs.extend(beside_folder(&mut session, folder)?);
+        if let Some((folder, info)) = &measured_run {
+            pairs.extend(beside_folder(&mut session, folder, info.quick)?);
         }
         let scores: Vec<Score> = groups(&pairs).into_iter().flat_map(score::scores).collect();
         Ok((pairs, scores, vary(&mut session)?))
@@ -185,14 +186,19 @@ fn measured(session: &mut Session, split: &Split) -> Result<Vec<Pair>> {
     Ok(beside(&truths, &simulated, "stock", |t| split.role(t.source, &t.system, &t.inference, &t.training)))
 }
 
-/// A run folder measured on the recording machine: its experiments are simulated with the same settings.
-fn beside_folder(session: &mut Session, folder: &Path) -> Result<Vec<Pair>> {
+/// The folder given with `--measured`, looked at before anything is simulated.
+fn measured_run(folder: &Path) -> Result<(&Path, RunInfo)> {
     let info = RunInfo::read(folder)?;
     ensure!(
         info.backend != "sim",
         "{} was simulated (run.toml says so); --measured wants a run of `cargo xtask reproduce --backend gpu`",
         folder.display()
     );
+    Ok((folder, info))
+}
+
+/// A run folder measured on the recording machine: its experiments are simulated with the same settings.
+fn beside_folder(session: &mut Session, folder: &Path, quick: bool) -> Result<Vec<Pair>> {
     let mut pairs = Vec::new();
     for id in Experiment::ids(session.root)? {
         let path = folder.join(format!("{id}.csv"));
@@ -200,7 +206,7 @@ fn beside_folder(session: &mut Session, folder: &Path) -> Result<Vec<Pair>> {
             continue;
         }
         let truths = truth::of_table(&summary::read_csv(&path)?, 1);
-        let experiment = Experiment::load(session.root, &id, info.quick)?;
+        let experiment = Experiment::load(session.root, &id, quick)?;
         let jobs = experiment.inference.iter().chain(&experiment.training).map(String::as_str);
         let library = Library::load_set(session.root, RECORDED_ON, experiment.profiles, jobs)?;
         let rows =
@@ -342,4 +348,53 @@ fn write(
     }
     say(&format!("all numbers named `sim` are simulated; pairs and records in {}\n", folder.display()));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fidelity::split::Source;
+
+    fn truth(system: &str, training: &str, slowdown: f64) -> Truth {
+        Truth {
+            source: Source::Published,
+            run: 1,
+            system: system.to_owned(),
+            inference: "a".to_owned(),
+            training: training.to_owned(),
+            slowdown,
+            be_norm: None,
+        }
+    }
+
+    #[test]
+    fn known_pairs_meet_the_simulated_ones_of_their_names() {
+        let known = [truth("mps", "t", 2.0), truth("mps", "u", 4.0), truth("tally", "t", 1.1)];
+        // Jobs that were not simulated are left out; a system that failed beside simulated jobs is a row without a number.
+        let pairs = beside(&known, &[truth("mps", "t", 3.0)], "stock", |_| Role::Validation);
+        let found: Vec<_> = pairs.iter().map(|p| (p.truth.system.as_str(), p.simulated, p.null)).collect();
+        assert_eq!(found, [("mps", Some(3.0), Some(4.0)), ("tally", None, None)]);
+    }
+
+    #[test]
+    fn sets_of_recordings_are_scored_apart() {
+        let known = [truth("mps", "t", 2.0)];
+        let of = |set| beside(&known, &[truth("mps", "t", 3.0)], set, |_| Role::Validation);
+        let pairs: Vec<Pair> = [of("artifact"), of("artifact"), of("stock")].into_iter().flatten().collect();
+        assert_eq!(groups(&pairs).iter().map(|group| group.len()).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn a_simulated_folder_is_no_measurement() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |backend: &str| {
+            let text = format!("machine = \"h200\"\nbackend = \"{backend}\"\nquick = false\n");
+            std::fs::write(folder.path().join("run.toml"), text).unwrap();
+        };
+        write("sim");
+        let error = measured_run(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("was simulated") && error.contains("--backend gpu"), "{error}");
+        write("gpu");
+        measured_run(folder.path()).unwrap();
+    }
 }

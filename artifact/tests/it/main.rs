@@ -4,6 +4,7 @@ mod answers;
 mod compared;
 mod costs;
 mod faults;
+mod fidelity;
 mod interrupted;
 mod repository;
 mod simulated;
