@@ -137,7 +137,7 @@ pub fn run(flags: &Fidelity) -> Result<u8> {
 /// The published pairs, with each set of recordings that is there.
 fn published(session: &mut Session, split: &Split, notes: &mut Vec<String>) -> Result<Vec<Pair>> {
     let (experiment, tgs) = (session.experiment(EXPERIMENT)?, session.experiment(TGS)?);
-    let truths = truth::published(session.root)?;
+    let truths = truth::published()?;
     let of_port: Vec<_> = truths.iter().filter(|truth| truth.system == PORT).cloned().collect();
     let mut pairs = Vec::new();
     for set in [ProfileSet::Artifact, ProfileSet::Stock] {

@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn every_known_p99_either_calibrates_or_validates() {
         let split = Split::load(&root()).unwrap();
-        for truth in truth::published(&root()).unwrap().iter().chain(&truth::measured(&root()).unwrap()) {
+        for truth in truth::published().unwrap().iter().chain(&truth::measured(&root()).unwrap()) {
             let listed = match truth.source {
                 Source::Published => &split.validation.published,
                 _ => &split.validation.measured,
