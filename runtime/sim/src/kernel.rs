@@ -58,7 +58,12 @@ impl Kernel {
 
     /// How long it takes with the device for itself from start to end, ns.
     pub fn duration_alone(&self, sms: u32, gpcs: u32) -> Ns {
-        let capacity = self.capacity(sms, gpcs).max(1);
+        self.duration_with(self.capacity(sms, gpcs))
+    }
+
+    /// The same where so many blocks fit at once.
+    pub fn duration_with(&self, capacity: u64) -> Ns {
+        let capacity = capacity.max(1);
         let phases = self.phases_on(capacity);
         let parts = (phases * self.blocks).div_ceil(capacity).max(phases.min(self.blocks));
         (parts * self.block / phases).div_ceil(TICKS_PER_NS)
