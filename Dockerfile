@@ -22,7 +22,7 @@ FROM builder AS files
 ARG REVISION=unknown
 RUN set -eu; to=/files/opt/artifact; mkdir -p "$to/bin" /files/results; \
     for name in artifact figures fetch doctor xtask; do cp "target/debug/$name" "$to/bin/"; done; \
-    cp --parents -r artifact/experiments artifact/claims.toml artifact/sources.toml artifact/prices.toml machines workloads/profiles workloads/*/workload.toml "$to/"; \
+    cp --parents -r artifact/experiments artifact/claims.toml artifact/fidelity.toml artifact/sources.toml artifact/prices.toml machines workloads/profiles workloads/*/workload.toml "$to/"; \
     if [ -d artifact/golden ]; then cp --parents -r artifact/golden "$to/"; fi; \
     cp --parents LICENSE NOTICE traces/data/PROVENANCE.md figures/fonts/LICENCE.md figures/reference/PROVENANCE.md "$to/"; \
     printf 'revision = "%s"\nrustc = "%s"\n' "$REVISION" "$(rustc --version)" > "$to/built.toml"; \

@@ -32,7 +32,7 @@ rustPlatform.buildRustPackage {
   postInstall = ''
     top=$out/share/artifact
     mkdir -p $top
-    cp --parents -r artifact/experiments artifact/claims.toml artifact/sources.toml artifact/prices.toml machines workloads/profiles workloads/*/workload.toml $top/
+    cp --parents -r artifact/experiments artifact/claims.toml artifact/fidelity.toml artifact/sources.toml artifact/prices.toml machines workloads/profiles workloads/*/workload.toml $top/
     if [ -d artifact/golden ]; then cp --parents -r artifact/golden $top/; fi
     cp --parents LICENSE NOTICE traces/data/PROVENANCE.md figures/fonts/LICENCE.md figures/reference/PROVENANCE.md $top/
     mv $out/bin $top/bin

@@ -11,6 +11,7 @@ use flags::Size;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::Path;
+use workloads::profile::ProfileSet;
 
 /// The fewest requests that a cell may expect: below, a p99 is the maximum.
 pub const FEWEST_REQUESTS: u64 = 100;
@@ -35,6 +36,8 @@ struct Wire {
     loads: Vec<f64>,
     seeds: Vec<u64>,
     trace: Source,
+    #[serde(default)]
+    profiles: ProfileSet,
     span: WireSpan,
     quick: WireForm,
     full: Option<WireForm>,
@@ -104,6 +107,8 @@ pub struct Experiment {
     pub loads: Vec<Load>,
     pub seeds: Vec<u64>,
     pub source: Source,
+    /// Which recordings of the jobs it runs.
+    pub profiles: ProfileSet,
     pub span: Span,
     /// Which form of it this is.
     pub size: Size,
@@ -215,6 +220,7 @@ impl Experiment {
             loads,
             seeds: wire.seeds,
             source: wire.trace,
+            profiles: wire.profiles,
             size,
             form: Form::Pairs,
         })

@@ -11,6 +11,9 @@ use std::path::Path;
 /// The experiment's id.
 pub const ID: &str = "h200-check";
 
+/// The server of the measured cells.
+pub const INFERENCE: &str = "bert-base-384-infer";
+
 /// What was measured, below the experiments; the text beside it says how.
 pub const MEASURED: &str = "h200-check-measured.csv";
 
@@ -26,15 +29,15 @@ const TIE: f64 = 0.05;
 /// One measured cell; times in milliseconds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Measured {
-    run: u32,
-    system: String,
+pub(crate) struct Measured {
+    pub run: u32,
+    pub system: String,
     /// Empty for the server alone.
-    training: String,
-    service_p50_ms: f64,
-    service_p99_ms: f64,
-    be_norm: Option<f64>,
-    e2e_p99_ms: Option<f64>,
+    pub training: String,
+    pub service_p50_ms: f64,
+    pub service_p99_ms: f64,
+    pub be_norm: Option<f64>,
+    pub e2e_p99_ms: Option<f64>,
 }
 
 /// A measured cell beside its simulation.
@@ -48,8 +51,15 @@ struct Compared<'a> {
 /// # Errors
 /// The measured values cannot be read.
 pub fn report(root: &Root, rows: &[Row]) -> Result<String> {
-    let path = root.experiments().join(MEASURED);
-    Ok(compare(read(&path)?, rows))
+    Ok(compare(measured(root)?, rows))
+}
+
+/// The measured cells.
+///
+/// # Errors
+/// They cannot be read, by line; or a value cannot be.
+pub(crate) fn measured(root: &Root) -> Result<Vec<Measured>> {
+    read(&root.experiments().join(MEASURED))
 }
 
 /// The server's id and its median latency alone, ms: without sharing, and as the only client of MPS, in the first run.

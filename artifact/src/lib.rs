@@ -15,6 +15,7 @@ pub mod cmd;
 pub mod compare;
 pub mod executor;
 pub mod experiment;
+pub mod fidelity;
 pub mod files;
 pub mod golden;
 pub mod h200_check;

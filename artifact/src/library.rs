@@ -4,6 +4,7 @@ use crate::root::Root;
 use anyhow::{Context, Result, anyhow};
 use sim::{Kind, Launch, Machine, Program, Segment};
 use std::collections::BTreeMap;
+use workloads::profile::ProfileSet;
 
 /// The machine that the kernels were recorded on.
 pub const RECORDED_ON: &str = "h200";
@@ -23,6 +24,19 @@ impl Library {
     /// # Errors
     /// The machine cannot be read.
     pub fn load<'a>(root: &Root, machine: &str, ids: impl Iterator<Item = &'a str>) -> Result<Library> {
+        Library::load_set(root, machine, ProfileSet::Stock, ids)
+    }
+
+    /// The same with the recordings of a set; the machine's label names one that is not the stock set.
+    ///
+    /// # Errors
+    /// As [`Library::load`].
+    pub fn load_set<'a>(
+        root: &Root,
+        machine: &str,
+        set: ProfileSet,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> Result<Library> {
         let model = Machine::load(&root.machine(machine)).with_context(|| {
             format!("there is no usable machine `{machine}`; the machines are the files of machines/")
         })?;
@@ -31,17 +45,31 @@ impl Library {
         let mut programs = BTreeMap::new();
         for id in ids {
             programs.entry(id.to_owned()).or_insert_with(|| {
-                let profile = workloads::profile::load(&root.workloads(), RECORDED_ON, id);
+                let profile = workloads::profile::load_set(&root.workloads(), RECORDED_ON, set, id);
                 let program = profile.and_then(|profile| match &recorded_on {
                     None => Ok(profile.program),
-                    Some(from) => workloads::extrapolate(&profile.program, from, &model),
+                    Some(from) => workloads::extrapolate_job(&profile, from, &model),
                 });
                 program.map_err(|error| one_line(&error))
             });
         }
-        let machine_label =
+        let mut machine_label =
             if recorded_on.is_none() { machine.to_owned() } else { format!("{machine} (extrapolated)") };
+        if set != ProfileSet::Stock {
+            machine_label += &format!(", {set} profiles");
+        }
         Ok(Library { machine: model, machine_label, programs })
+    }
+
+    /// The same programs on another model of the machine.
+    pub fn with_machine(&self, machine: Machine) -> Library {
+        let Library { machine_label, programs, .. } = self;
+        Library { machine, machine_label: machine_label.clone(), programs: programs.clone() }
+    }
+
+    /// The first workload without a usable profile, and why.
+    pub fn missing(&self) -> Option<&str> {
+        self.programs.values().find_map(|program| program.as_ref().err().map(String::as_str))
     }
 
     /// A library of made-up programs, for [`crate::executor::Fake`].

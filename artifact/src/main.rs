@@ -28,6 +28,8 @@ enum Verb {
     Compare(flags::Compare),
     /// Time the simulator: simulated seconds per second, for each system
     Bench(flags::Bench),
+    /// Compare simulated slowdowns with published and measured ones
+    Fidelity(flags::Fidelity),
     /// Check workload definitions and profiles
     #[command(subcommand)]
     Workloads(flags::Workloads),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Verb::Verify(flags) => cmd::verify::run(&flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
         Verb::Bench(flags) => cmd::bench::run(&flags),
+        Verb::Fidelity(flags) => cmd::fidelity::run(&flags),
         Verb::Workloads(flags::Workloads::Check(flags)) => cmd::workloads::check(&flags),
         Verb::Seal(flags) => cmd::seal::run(flags.run.as_deref()),
         Verb::Fake(flags) => {

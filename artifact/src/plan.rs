@@ -314,6 +314,7 @@ mod tests {
             loads: vec![Load::new(0.5).unwrap()],
             seeds: vec![1],
             source: Source::Poisson,
+            profiles: Default::default(),
             span: Span { min_seconds, min_requests: 100 },
             size: if quick { Size::Quick } else { Size::Default },
             form: Form::Pairs,

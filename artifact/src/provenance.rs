@@ -9,6 +9,8 @@ use crate::traffic::MAF2_TEXT;
 use sim::System;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use workloads::definition::ArtifactProfile;
+use workloads::profile::ProfileSet;
 
 /// Of a file that should be there.
 const MISSING: &str = "missing";
@@ -33,8 +35,13 @@ pub fn inputs(
         for id in experiment.inference.iter().chain(&experiment.training) {
             let recorded = definitions.get(id).map_or(id, |workload| &workload.definition.id);
             names.insert(format!("workloads/{recorded}/workload.toml"));
+            let own = definitions.get(id).map(|workload| workload.definition.artifact.profile);
+            let folder = match (experiment.profiles, own) {
+                (ProfileSet::Artifact, Some(ArtifactProfile::Recorded)) => format!("{recorded_on}-artifact"),
+                _ => recorded_on.to_owned(),
+            };
             for kind in ["toml", "parquet"] {
-                names.insert(format!("workloads/profiles/{recorded_on}/{recorded}.{kind}"));
+                names.insert(format!("workloads/profiles/{folder}/{recorded}.{kind}"));
             }
         }
         let trace = match experiment.source {

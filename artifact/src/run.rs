@@ -42,6 +42,21 @@ pub struct Tally {
     pub pace: BTreeMap<String, (f64, f64)>,
 }
 
+impl Tally {
+    /// Adds what another run did.
+    pub fn add(&mut self, other: Tally) {
+        self.stored += other.stored;
+        self.executed += other.executed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        for (system, (simulated, wall)) in other.pace {
+            let pace = self.pace.entry(system).or_default();
+            pace.0 += simulated;
+            pace.1 += wall;
+        }
+    }
+}
+
 impl<'a> Run<'a> {
     /// Prepares a run; nothing is executed yet.
     pub fn new(
@@ -339,6 +354,7 @@ mod tests {
             loads: vec![Load::new(0.5).unwrap()],
             seeds: vec![1],
             source: Source::Poisson,
+            profiles: Default::default(),
             span: Span { min_seconds: 1, min_requests: 100 },
             size: flags::Size::Quick,
             form: Form::Pairs,

@@ -3,6 +3,7 @@
 //! This is an extrapolation, not a recording: the other GPU would run other kernels with other grids. Whoever shows its
 //! numbers says so.
 
+use crate::profile::{Profile, add_wait};
 use anyhow::{Context, Result};
 use sim::machine::Peaks;
 use sim::occupancy::blocks_per_sm;
@@ -11,6 +12,32 @@ use sim::{Kind, Launch, Machine, Program};
 
 /// From this share of a peak on a kernel counts as bound by it; below, it is in part bound by latency.
 const BOUND: f64 = 0.6;
+
+/// What a Hopper-only kernel (thread-block clusters, or cuBLASLt's `nvjet`) needs as the kernel that upstream runs in its
+/// place on Ampere: Tally's CUTLASS tensor-op GEMM with tiles of 128 x 128 x 16, warps of 64 x 64 x 16 and 4 stages, which is
+/// 4 warps and 4 x (128 + 128) x 16 x 2 bytes (Tally at commit 86feb12, src/tally/cutlass/cutlass.cu).
+const AMPERE_GEMM: Needs = Needs { threads: 128, regs: 232, smem: 32_768 };
+
+/// Of one block. A warp's 64 x 64 tile is 128 accumulators a thread; the other registers are assumed, and any number from
+/// 172 to 255 leaves two blocks on a multiprocessor.
+struct Needs {
+    threads: u32,
+    regs: u32,
+    smem: u32,
+}
+
+/// Rescales a recorded job to another machine, see [`extrapolate`]; a host that waits for its input waits longer as the
+/// device is busy for longer, so that the share stays.
+///
+/// # Errors
+/// As [`extrapolate`].
+pub fn extrapolate_job(profile: &Profile, from: &Machine, to: &Machine) -> Result<Program> {
+    let mut program = extrapolate(&profile.program, from, to)?;
+    let (here, there) = (busy(&profile.program), busy(&program));
+    let wait = u128::from(profile.input_wait_ns) * u128::from(there) / u128::from(here.max(1));
+    add_wait(&mut program, (wait as u64).saturating_sub(profile.input_wait_ns));
+    Ok(program)
+}
 
 /// Rescales a program recorded on one machine to another.
 ///
@@ -35,7 +62,7 @@ pub fn extrapolate(program: &Program, from: &Machine, to: &Machine) -> Result<Pr
             let name = program.names.get(launch.name as usize).map_or("", String::as_str);
             let factor = factor(launch, name, (from, &here), (to, &there));
             scale(launch, factor);
-            fit(launch, to);
+            fit(launch, name, to);
         }
     }
     let longer = busy(&program).saturating_sub(before);
@@ -83,10 +110,15 @@ fn scale(launch: &mut Launch, factor: f64) {
     }
 }
 
-/// Makes a kernel's needs fit: another GPU would get another kernel, with no clusters and less shared memory.
-fn fit(launch: &mut Launch, to: &Machine) {
+/// Gives a kernel the needs that it would have on another GPU: no clusters, and no more shared memory than there is. The
+/// grid stays as recorded.
+fn fit(launch: &mut Launch, name: &str, to: &Machine) {
     if launch.kind != Kind::Kernel {
         return;
+    }
+    if launch.cluster > 1 || name.contains("nvjet") {
+        let Needs { threads, regs, smem } = AMPERE_GEMM;
+        (launch.threads, launch.regs, launch.smem) = (threads, regs, smem);
     }
     launch.cluster = 1;
     if blocks_per_sm(&to.sm, launch.threads, launch.regs, launch.smem) == 0 {
@@ -153,10 +185,27 @@ mod tests {
 
     #[test]
     fn kernels_are_made_to_fit() {
-        let mut launch = kernel(0, 0);
-        fit(&mut launch, &machine("a100"));
-        assert_eq!(launch.cluster, 1);
-        assert_eq!(blocks_per_sm(&machine("a100").sm, launch.threads, launch.regs, launch.smem), 1);
+        let a100 = machine("a100");
+        let per_sm = |l: &Launch| blocks_per_sm(&a100.sm, l.threads, l.regs, l.smem);
+        // 200 KB are more than the A100 has.
+        let mut large = Launch { cluster: 1, ..kernel(0, 0) };
+        fit(&mut large, "k", &a100);
+        assert_eq!((large.threads, large.smem, per_sm(&large)), (128, 166_912, 1));
+        // Two of 4 warps: 2 x 128 x 232 registers of 65,536.
+        for (cluster, name) in [(8, "k"), (1, "nvjet_sm90_hsh")] {
+            let mut hopper = Launch { cluster, ..kernel(0, 0) };
+            fit(&mut hopper, name, &a100);
+            assert_eq!((hopper.cluster, hopper.smem, hopper.blocks, per_sm(&hopper)), (1, 32_768, 1000, 2));
+        }
+    }
+
+    #[test]
+    fn a_wait_for_input_keeps_its_share() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let recorded = crate::profile::load(folder, "h200", "whisper-train").unwrap();
+        let there = extrapolate_job(&recorded, &machine("h200"), &machine("a100")).unwrap();
+        let share = busy(&there) as f64 / there.unprofiled_median_ns as f64;
+        assert!((0.45..0.53).contains(&share), "the device is busy for {share}, half is wanted");
     }
 
     #[test]

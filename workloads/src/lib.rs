@@ -8,5 +8,5 @@ mod extrapolate;
 pub mod profile;
 mod table;
 
-pub use extrapolate::extrapolate;
+pub use extrapolate::{extrapolate, extrapolate_job};
 pub use profile::ProfileSet;

@@ -88,6 +88,8 @@ struct Versions {
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub program: Program,
+    /// How long the host waits for its input after each iteration; `program` has it already, ns.
+    pub input_wait_ns: u64,
     pub unprofiled: Unprofiled,
     /// Product name of the GPU that it was recorded on.
     pub gpu: String,
@@ -151,11 +153,11 @@ pub fn load_set(workloads: &Path, gpu: &str, set: ProfileSet, id: &str) -> Resul
         wire.parquet_sha256
     );
     let mut program = program(bytes, &wire, id).with_context(|| format!("in {}", parquet.display()))?;
-    if let Some(share) = workload.gpu_busy_share {
-        wait_for_input(&mut program, wire.busy_ns, share);
-    }
+    let input_wait_ns =
+        workload.gpu_busy_share.map_or(0, |share| wait_for_input(&mut program, wire.busy_ns, share));
     Ok(Profile {
         program,
+        input_wait_ns,
         unprofiled: wire.unprofiled,
         gpu: wire.versions.gpu,
         driver: wire.versions.driver,
@@ -331,10 +333,16 @@ fn scaled(ns: u64, factor: f64) -> u64 {
 }
 
 /// Makes the host wait after each iteration, as for the input pipeline that the recording leaves out, until the device
-/// was busy for `share` of it. The recorded mean and median grow by the same wait.
-fn wait_for_input(program: &mut Program, busy_ns: u64, share: f64) {
+/// was busy for `share` of it. The recorded mean and median grow by the same wait, which is returned.
+fn wait_for_input(program: &mut Program, busy_ns: u64, share: f64) -> u64 {
     let wanted = scaled(busy_ns, 1.0 / share);
     let wait = wanted.saturating_sub(program.unprofiled_median_ns);
+    add_wait(program, wait);
+    wait
+}
+
+/// Makes the host wait longer after each iteration.
+pub(crate) fn add_wait(program: &mut Program, wait: u64) {
     if let Some(last) = program.segments.last_mut() {
         // A repeated segment waits at each of its ends; together they make the whole wait.
         last.host_tail_ns += wait / u64::from(last.repeat);

@@ -11,6 +11,7 @@ mod compare;
 mod container;
 mod doctor;
 mod fetch;
+mod fidelity;
 mod figure;
 mod h200_check;
 mod report;
@@ -51,6 +52,8 @@ enum Verb {
     H200Check(flags::Reproduce),
     /// Time the simulator: simulated seconds per second, for each system
     Bench(flags::Bench),
+    /// Tell how far the simulator can be trusted: beside published and measured numbers, and with constants varied
+    Fidelity(flags::Fidelity),
     /// Check the definitions and profiles of the jobs
     #[command(subcommand)]
     Workloads(flags::Workloads),
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
         Verb::Bench(_) => bench::run(),
+        Verb::Fidelity(_) => fidelity::run(),
         Verb::Workloads(_) => workloads::run(),
         Verb::Container(flags) => container::run(flags),
     };

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod compare;
+pub mod fidelity;
 pub mod reproduce;
 pub mod seal;
 pub mod verify;

@@ -16,11 +16,12 @@ use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
 use crate::{catalogue, files, h200_check, mechanisms, series, sums};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use flags::Reproduce;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
+use workloads::profile::ProfileSet;
 
 /// Runs the verb with this executor; the exit code.
 ///
@@ -36,7 +37,7 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     let jobs_of = ids(|e| &e.inference).chain(ids(|e| &e.training));
     let library = match executor.backend() {
         "fake" => Library::fake(jobs_of)?,
-        _ => Library::load(&root, flags.machine.name(), jobs_of)?,
+        _ => Library::load_set(&root, flags.machine.name(), profile_set(&experiments)?, jobs_of)?,
     };
     let plan = Plan::new(experiments, &library)?;
     let jobs = flags.jobs.map_or_else(default_jobs, usize::from);
@@ -153,7 +154,22 @@ fn keep_machine(root: &Root, flags: &Reproduce, folder: &Path) -> Result<()> {
     files::write_atomically(&folder.join("machine.toml"), &bytes)
 }
 
-fn default_jobs() -> usize {
+/// The recordings that the experiments of one run share.
+fn profile_set(experiments: &[Experiment]) -> Result<ProfileSet> {
+    let set = experiments[0].profiles;
+    let other = experiments.iter().find(|experiment| experiment.profiles != set);
+    if let Some(other) = other {
+        bail!(
+            "`{}` runs {set} profiles and `{}` {} ones; run them one at a time",
+            experiments[0].id,
+            other.id,
+            other.profiles
+        );
+    }
+    Ok(set)
+}
+
+pub(crate) fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get())
 }
 

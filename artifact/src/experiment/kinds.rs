@@ -5,6 +5,7 @@ use crate::cell::{Load, Pattern, Source, Span};
 use anyhow::{Context, Result, ensure};
 use flags::Size;
 use serde::Deserialize;
+use workloads::profile::ProfileSet;
 
 /// As in the field `kind`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -168,6 +169,7 @@ fn crowd(wire: CrowdWire, size: Size) -> Result<Experiment> {
         seeds: wire.seeds,
         source: wire.trace,
         span: span(seconds)?,
+        profiles: ProfileSet::default(),
         size,
         form: Form::Crowd(Crowd { clients, patterns: wire.arrivals }),
     })
@@ -203,6 +205,7 @@ fn timeline(wire: TimelineWire, size: Size) -> Result<Experiment> {
         seeds: vec![wire.seed],
         source: wire.trace,
         span: span(seconds)?,
+        profiles: ProfileSet::default(),
         size,
         form: Form::Timeline(wire.intervals),
     })
@@ -231,6 +234,7 @@ fn profiles(wire: ProfilesWire, size: Size) -> Result<Experiment> {
         // Nothing arrives anywhere.
         source: Source::Poisson,
         span: Span { min_seconds: 0, min_requests: 0 },
+        profiles: ProfileSet::default(),
         size,
         form: Form::Profiles(Classes(ends.iter().map(|us| us * 1000).collect())),
     })

@@ -74,6 +74,7 @@ fn profile() -> Profile {
     };
     Profile {
         program,
+        input_wait_ns: 0,
         unprofiled: Unprofiled {
             n: 10,
             mean_ns: 2_000_000,

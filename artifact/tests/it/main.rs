@@ -5,6 +5,7 @@ mod claimed;
 mod compared;
 mod costs;
 mod faults;
+mod fidelity;
 mod interrupted;
 mod kinds;
 mod repository;

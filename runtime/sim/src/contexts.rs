@@ -125,10 +125,15 @@ impl Contexts {
             Work::Running { end } => end - now,
             Work::Waiting { left } => left,
         };
-        let block = kernel.block.div_ceil(TICKS_PER_NS).max(1);
-        let waves = (total - left).div_ceil(block);
-        let kept = (waves * kernel.capacity(sms, gpcs)).min(kernel.blocks);
-        let until_boundary = (waves * block).saturating_sub(total - left).min(left);
+        // What runs goes on to its end.
+        let elapsed = (total - left) * TICKS_PER_NS;
+        let (ended, running) = kernel.running(elapsed, kernel.capacity(sms, gpcs));
+        let (mut kept, mut end) = (ended, 0);
+        for (blocks, at) in running {
+            kept += blocks;
+            end = end.max(at);
+        }
+        let until_boundary = end.saturating_sub(elapsed).div_ceil(TICKS_PER_NS).min(left);
         context.cut = kernel.blocks - kept;
         context.work = match context.work {
             Work::Running { .. } => Work::Running { end: now + until_boundary },

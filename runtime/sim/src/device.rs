@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(on_parts(&[500], &[wide]), [200_000]);
         assert_eq!(on_parts(&[500, 500], &[wide, many]), [200_000, 2_000_000]);
         // A quarter is 33 multiprocessors: four rounds of 66 blocks.
-        assert_eq!(on_parts(&[250, 750], &[wide, many]), [400_000, 1_400_000]);
+        assert_eq!(on_parts(&[250, 750], &[wide, many]), [400_000, 1_350_000]);
     }
 
     #[test]

@@ -106,8 +106,7 @@ impl Domain {
         if self.is_idle() && kernel.blocks > 0 {
             self.pools[pool].order.push(slot as u8);
             self.alone = Some(slot as u8);
-            let waves = kernel.blocks.div_ceil(self.pools[pool].capacity(&kernel));
-            self.next = now + (waves * kernel.block).div_ceil(TICKS_PER_NS);
+            self.next = now + kernel.duration_with(self.pools[pool].capacity(&kernel));
             return;
         }
         self.catch_up(now);

@@ -116,7 +116,14 @@ impl Exact {
     }
 
     /// Breadth first: one block per multiprocessor and round; in the last round those with most room come first.
-    fn place(free: &mut [Resources], runs: &mut [Run], index: usize, gpcs: u32) -> u64 {
+    fn place(
+        free: &mut [Resources],
+        runs: &mut [Run],
+        index: usize,
+        gpcs: u32,
+        wanted: u64,
+        end: u64,
+    ) -> u64 {
         let mut groups: Vec<BTreeMap<(usize, u64), u32>> = vec![BTreeMap::new(); free.len()];
         for run in runs.iter() {
             for &(sm, end) in &run.blocks {
@@ -135,8 +142,7 @@ impl Exact {
             .collect();
         let total = rooms.iter().map(|&r| u64::from(r)).sum();
         let room = run.kernel.most - run.blocks.len() as u64;
-        let most = run.pending.min(room).min(clustered(total, run.kernel.cluster, gpcs));
-        let end = run.virtual_now + run.kernel.block;
+        let most = wanted.min(run.pending).min(room).min(clustered(total, run.kernel.cluster, gpcs));
         let mut order: Vec<usize> = (0..free.len()).collect();
         order.sort_by(|&i, &j| {
             let by_state = || free[j].cmp(&free[i]).then_with(|| groups[i].cmp(&groups[j]));
@@ -162,11 +168,22 @@ impl Exact {
     }
 
     fn settle(&mut self, now: Ns, done: &mut Vec<Done>) {
+        let sms = self.free.len() as u32;
         for index in 0..self.runs.len() {
             if self.runs[index].pending == 0 || self.runs[index].halted {
                 continue;
             }
-            self.counters.blocks_placed += Self::place(&mut self.free, &mut self.runs, index, self.gpcs);
+            let Run { kernel, pending, virtual_now, .. } = self.runs[index];
+            let mut place = |wanted, end| {
+                self.counters.blocks_placed +=
+                    Self::place(&mut self.free, &mut self.runs, index, self.gpcs, wanted, virtual_now + end);
+            };
+            if pending == kernel.blocks {
+                let capacity = kernel.capacity(sms, self.gpcs);
+                kernel.running(0, capacity).1.for_each(|(blocks, end)| place(blocks, end));
+            } else {
+                place(pending, kernel.block);
+            }
             if self.runs[index].pending > 0 {
                 break;
             }

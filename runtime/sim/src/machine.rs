@@ -13,6 +13,8 @@ pub enum Origin {
     Documented,
     /// We measured it on this machine.
     Measured,
+    /// Chosen so that the model gives published values; `artifact/fidelity.toml` names them.
+    Fitted,
     /// From public reverse engineering, or a guess; each has a switch for the sensitivity table.
     Assumed,
 }
@@ -76,6 +78,9 @@ pub struct Rules {
     /// Share of a multiprocessor's usual residents at which its throughput is already saturated, in 1/1000: fewer
     /// persistent workers than that slow a kernel down in proportion.
     pub saturation_permille: Constant,
+    /// Parts of a full wave of blocks that end one after the other, evenly spread over a block's duration; 1 for waves in
+    /// lockstep.
+    pub wave_phases: Constant,
     /// Added to a kernel that starts while another client's runs, ns.
     pub corun_start_ns: Constant,
     /// The same for each TB/s of memory traffic of the others, ns.
@@ -141,6 +146,10 @@ impl Machine {
         ensure!(machine.sms > 0, "sms must be at least 1");
         ensure!((1..=machine.sms).contains(&machine.gpcs), "gpcs must be between 1 and sms");
         ensure!(machine.dram_bytes_per_us > 0, "dram_bytes_per_us must be at least 1");
+        ensure!(
+            (1.0..=64.0).contains(&machine.rules.wave_phases.value),
+            "wave_phases must be between 1 and 64"
+        );
         ensure!(machine.sm.threads >= 32 && machine.sm.blocks > 0, "sm.threads and sm.blocks are too small");
         ensure!(
             machine.sm.reg_granularity > 0 && machine.sm.smem_granularity > 0,

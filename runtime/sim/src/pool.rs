@@ -187,14 +187,14 @@ impl Pool {
         let run = &mut runs[usize::from(slot)];
         let kernel = &run.kernel;
         let capacity = self.sms.capacity(kernel);
-        let waves = kernel.blocks.div_ceil(capacity);
-        let wave = ((now - run.ready) * TICKS_PER_NS / kernel.block).min(waves - 1);
-        let over = wave * capacity;
-        run.last = run.ready * TICKS_PER_NS + (wave + 1) * kernel.block;
-        let wanted = (kernel.blocks - over).min(capacity);
-        let (placed, _) = self.sms.place(slot, kernel, wanted, run.last, true);
+        let (over, running) = kernel.running((now - run.ready) * TICKS_PER_NS, capacity);
+        let mut placed = 0;
+        for (blocks, end) in running {
+            let end = run.ready * TICKS_PER_NS + end;
+            run.last = run.last.max(end);
+            placed += self.sms.place(slot, kernel, blocks, end, true).0;
+        }
         self.changed = true;
-        debug_assert_eq!(placed, wanted, "an empty device has room for a kernel's capacity");
         run.pending -= over + placed;
         run.resident = placed;
         counters.blocks_placed += over + placed;
@@ -272,26 +272,41 @@ impl Pool {
             self.sms.join_equal();
         }
         let (mut first, mut placing, mut left_over) = (true, None, false);
+        let (sms, gpcs) = self.sms.counts();
+        let self_capacity = |kernel: &Kernel| kernel.capacity(sms, gpcs).max(1);
         for i in 0..self.order.len() {
             let slot = self.order[i];
             let run = &mut runs[usize::from(slot)];
             if !run.places() {
                 continue;
             }
-            let wanted = run.pending.min(run.kernel.most - run.resident);
-            let end = now * TICKS_PER_NS + run.kernel.block;
             // Where nothing has ended since it placed the last ones, there still is no room.
-            let anywhere = Some(slot) != self.placing || self.left_over || !first;
+            let fresh = run.pending == run.kernel.blocks;
+            let anywhere = fresh || Some(slot) != self.placing || self.left_over || !first;
             first = false;
-            let (placed, room) = self.sms.place(slot, &run.kernel, wanted, end, anywhere);
-            left_over = placed < room;
+            let (mut placed, mut earliest, mut last) = (0, Ticks::MAX, 0);
+            let mut place = |wanted: u64, block: Ticks| {
+                let end = now * TICKS_PER_NS + block;
+                let (some, room) = self.sms.place(slot, &run.kernel, wanted, end, anywhere);
+                left_over = some < room;
+                placed += some;
+                if some > 0 {
+                    (earliest, last) = (end.min(earliest), end.max(last));
+                }
+            };
+            if fresh {
+                let (_, parts) = run.kernel.running(0, self_capacity(&run.kernel));
+                parts.for_each(|(blocks, block)| place(blocks, block));
+            } else {
+                place(run.pending.min(run.kernel.most - run.resident), run.kernel.block);
+            }
             if placed > 0 {
-                if run.pending == run.kernel.blocks {
-                    run.first = end;
+                if fresh {
+                    run.first = earliest;
                 }
                 run.pending -= placed;
                 run.resident += placed;
-                run.last = end;
+                run.last = last.max(run.last);
                 counters.blocks_placed += placed;
                 self.exhausted = None;
                 self.asked.add(&run.kernel, placed);

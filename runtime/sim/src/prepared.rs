@@ -37,6 +37,8 @@ pub struct Form {
     pub cluster: u32,
     /// Rounds of blocks when alone.
     pub waves: u64,
+    /// Parts of a wave that end one after the other, see [`crate::kernel::Kernel::phases`].
+    pub phases: u64,
     /// Instruction throughput that a running block takes, in [`MICRO_SM`].
     pub sm_demand: u64,
     /// Memory traffic of a running block, bytes per ms.
@@ -225,6 +227,7 @@ fn step(launch: &Launch, node: bool, program: &Program, machine: &Machine) -> Re
             capacity: 0,
             cluster: 1,
             waves: 0,
+            phases: 1,
             sm_demand: 0,
             dram_demand: 0,
             cuttable: false,
@@ -253,6 +256,8 @@ fn step(launch: &Launch, node: bool, program: &Program, machine: &Machine) -> Re
         machine.name
     );
     let waves = launch.blocks.div_ceil(capacity);
+    // The blocks of a cluster start together.
+    let phases = if waves > 1 && cluster == 1 { rules.wave_phases.value as u64 } else { 1 };
     let resident = launch.blocks.min(capacity);
     let busy = u64::from(launch.sm_permille.unwrap_or(rules.default_sm_permille.value as u32));
     // A block's share of the kernel's mean demand; a full wave may not ask for more than the device has.
@@ -275,6 +280,7 @@ fn step(launch: &Launch, node: bool, program: &Program, machine: &Machine) -> Re
         capacity,
         cluster,
         waves,
+        phases,
         sm_demand,
         dram_demand,
         cuttable,

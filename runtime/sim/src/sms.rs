@@ -27,7 +27,7 @@ pub struct Group {
 }
 
 /// Above this many groups on one multiprocessor, the two of one kernel that are nearest in phase are taken together.
-const MANY_GROUPS: usize = 5;
+const MANY_GROUPS: usize = 9;
 
 /// Groups of one multiprocessor at most. A list of more than [`MANY_GROUPS`] has one group of each of its kernels, but
 /// for the one that was placed last.
@@ -58,7 +58,7 @@ pub struct Class {
 
 /// Above this many classes, multiprocessors that differ only in the phase of their blocks are taken together. A long
 /// kernel crossed by many short ones would otherwise end up with one class per multiprocessor.
-const MANY_CLASSES: usize = 6;
+const MANY_CLASSES: usize = 12;
 
 /// The multiprocessors that one order of precedence rules over.
 #[derive(Clone, Debug)]
@@ -109,6 +109,11 @@ impl Sms {
         class.groups.clear();
         class.freed = true;
         class.regroup();
+    }
+
+    /// Multiprocessors and GPCs.
+    pub fn counts(&self) -> (u32, u32) {
+        (self.total, self.gpcs)
     }
 
     /// Blocks of a kernel that an empty device holds.

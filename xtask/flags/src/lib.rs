@@ -12,8 +12,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 mod doctor;
+mod fidelity;
 
 pub use doctor::Doctor;
+pub use fidelity::Fidelity;
 
 /// Where the numbers come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
