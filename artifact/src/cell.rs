@@ -129,6 +129,9 @@ pub struct Cell {
     pub source: Option<Source>,
     pub seed: u64,
     pub span: Span,
+    /// The span of the solo cells without planned arrivals. The solo-stream cell of this span shapes the arrivals, so cells
+    /// that differ in it are different cells.
+    pub base: Span,
 }
 
 impl Cell {
@@ -154,6 +157,7 @@ impl Cell {
             inference: Some(inference),
             load: self.load,
             source: self.source,
+            span: self.span,
             ..self.solo()
         })
     }
@@ -173,7 +177,8 @@ impl Cell {
             load: None,
             source: None,
             seed: self.seed,
-            span: self.span,
+            span: self.base,
+            base: self.base,
         }
     }
 }

@@ -71,11 +71,6 @@ impl Wire {
             Size::Default => return,
             Size::Full => self.full.take().unwrap_or_default(),
         };
-        fn replace<T>(field: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *field = value;
-            }
-        }
         replace(&mut self.expected_minutes, form.expected_minutes);
         replace(&mut self.systems, form.systems);
         replace(&mut self.inference, form.inference);
@@ -249,6 +244,13 @@ fn parse(text: &str, size: Size) -> Result<Experiment> {
 /// Every workload id: a folder with a `workload.toml`, and the variants that such a file declares.
 fn workload_ids(root: &Root) -> Result<BTreeSet<String>> {
     Ok(workloads::definition::load_all(&root.workloads())?.into_keys().collect())
+}
+
+/// Puts the value of a size in the place of the field of the same name.
+fn replace<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
 }
 
 fn filled_without_repeats<T: PartialEq + std::fmt::Debug>(name: &str, list: &[T]) -> Result<()> {

@@ -129,6 +129,7 @@ mod tests {
             source: None,
             seed: 1,
             span: Span { min_seconds: 1, min_requests: 100 },
+            base: Span { min_seconds: 1, min_requests: 100 },
         };
         change(&mut cell);
         let library = Library::fake(["t"].into_iter()).unwrap();

@@ -56,7 +56,7 @@ impl Plan {
 
     fn rows(&mut self, e: &Experiment, library: &Library) -> Result<Vec<Planned>> {
         if let Some(cells) = kinds::cells(e)? {
-            return Ok(cells.into_iter().map(|cell| self.row(cell, e.span, library)).collect());
+            return Ok(cells.into_iter().map(|cell| self.row(cell, library)).collect());
         }
         let mut pairs = Vec::new();
         for seed in &e.seeds {
@@ -73,6 +73,7 @@ impl Plan {
                                 source: Some(e.source),
                                 seed: *seed,
                                 span: span_for(system, e)?,
+                                base: e.span,
                             });
                         }
                     }
@@ -101,6 +102,7 @@ impl Plan {
                             source: Some(e.source),
                             seed: *seed,
                             span: e.span,
+                            base: e.span,
                         };
                         add(0, base.solo_stream());
                         add(1, base.solo_training());
@@ -116,13 +118,11 @@ impl Plan {
             add(2, pair.solo_paced());
         }
         let all: Vec<Cell> = solos.into_iter().flatten().chain(pairs).collect();
-        Ok(all.into_iter().map(|cell| self.row(cell, e.span, library)).collect())
+        Ok(all.into_iter().map(|cell| self.row(cell, library)).collect())
     }
 
-    fn row(&mut self, cell: Cell, base: Span, library: &Library) -> Planned {
-        // The unpaced solo cells are shared by cells of all spans.
-        let of_base = Cell { span: base, ..cell.clone() };
-        let (stream, paced, training) = (of_base.solo_stream(), cell.solo_paced(), of_base.solo_training());
+    fn row(&mut self, cell: Cell, library: &Library) -> Planned {
+        let (stream, paced, training) = (cell.solo_stream(), cell.solo_paced(), cell.solo_training());
         let is_paced = cell.is_paced();
         let skip = too_large(&cell, library);
         Planned {
@@ -404,6 +404,7 @@ mod tests {
             source: Some(Source::Poisson),
             seed: 1,
             span: Span { min_seconds: 300, min_requests: 1000 },
+            base: Span { min_seconds: 300, min_requests: 1000 },
         };
         assert_eq!(traffic::span_ns(&cell, 4_000_000), 300_000_000_000);
         // 1,020 requests of 2 s at load 0.5.

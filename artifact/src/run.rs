@@ -89,9 +89,7 @@ impl<'a> Run<'a> {
             let done = phase
                 .into_iter()
                 .par_bridge()
-                .map(|(index, cell)| {
-                    Ok((index, self.one(index, cell, skip.get(&index).copied(), &finished)?))
-                })
+                .map(|(index, cell)| Ok((index, self.one(cell, skip.get(&index).copied(), &finished)?)))
                 .collect::<Result<Vec<_>>>()?;
             for (index, result) in done {
                 finished[index] = Some(result);
@@ -106,21 +104,13 @@ impl<'a> Run<'a> {
         change(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn one(
-        &self,
-        index: usize,
-        cell: &Cell,
-        skip: Option<&String>,
-        finished: &[Option<Finished>],
-    ) -> Result<Finished> {
+    fn one(&self, cell: &Cell, skip: Option<&String>, finished: &[Option<Finished>]) -> Result<Finished> {
         let (result, stored) = match skip {
             Some(reason) => {
                 self.count(|tally| tally.skipped += 1);
                 (Finished::Skipped(reason.clone()), false)
             }
-            None => match self
-                .solo_mean_ns(index, cell, finished)
-                .and_then(|mean| self.prepare_and_run(cell, mean))
+            None => match self.solo_mean_ns(cell, finished).and_then(|mean| self.prepare_and_run(cell, mean))
             {
                 Ok(done) => done?,
                 Err(error) => (Finished::Failed { key: String::new(), error: one_line(&error) }, false),
@@ -135,15 +125,12 @@ impl<'a> Run<'a> {
     }
 
     /// Mean latency of the server alone, which shapes the arrivals; for unpaced cells a value that is not used.
-    fn solo_mean_ns(&self, index: usize, cell: &Cell, finished: &[Option<Finished>]) -> Result<u64> {
+    fn solo_mean_ns(&self, cell: &Cell, finished: &[Option<Finished>]) -> Result<u64> {
         if !cell.is_paced() {
             return Ok(0);
         }
-        let rows = self.plan.tables.iter().flat_map(|table| &table.rows);
-        // Several rows can share a paced cell, but they share the cell's solo run too.
-        let solo = rows
-            .filter(|row| row.cell == index || row.solo_paced == Some(index))
-            .find_map(|row| row.solo_stream);
+        let wanted = cell.solo_stream();
+        let solo = self.plan.cells.iter().position(|known| Some(known) == wanted.as_ref());
         match solo.and_then(|solo| finished[solo].as_ref()) {
             Some(Finished::Ok(measures)) => {
                 measures.truncated_mean_ns.context("the server's solo run served no request")
@@ -306,9 +293,11 @@ fn cost(cell: &Cell, library: &Library) -> f64 {
 mod tests {
     use super::*;
     use crate::cell::{Load, Source, Span};
+    use crate::executor::Fake;
     use crate::experiment::{Experiment, Form};
     use crate::root::Root;
     use sim::{Outcome, Request};
+    use std::collections::HashMap;
 
     /// Answers wrongly, each cell in its own way.
     struct Wrong;
@@ -338,16 +327,33 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_wrong_answer_is_the_failure_of_its_cell_alone() {
-        let experiment = Experiment {
+    /// A server alone whose mean depends on the length of its run. Keeps the arrivals that it was given.
+    #[derive(Default)]
+    struct ByLength(Mutex<HashMap<Cell, Vec<u64>>>);
+
+    impl Executor for ByLength {
+        fn backend(&self) -> &'static str {
+            "fake"
+        }
+
+        fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Outcome> {
+            if let Some((_, sim::Traffic::Paced(times))) = &scenario.high {
+                self.0.lock().unwrap().insert(cell.clone(), times.to_vec());
+            }
+            let slower = if cell.kind == Kind::SoloStream { cell.span.min_seconds } else { 0 };
+            Fake { cell_time: Default::default(), fail: None, slower }.run(cell, scenario)
+        }
+    }
+
+    fn experiment(systems: &[&str], min_seconds: u64) -> Experiment {
+        Experiment {
             id: "x".to_owned(),
             title: String::new(),
             reason: String::new(),
             upstream_counterpart: String::new(),
             default: true,
             expected_minutes: 1.0,
-            systems: ["mps", "tally", "gate", "time-slicing"].map(str::to_owned).to_vec(),
+            systems: systems.iter().map(|system| (*system).to_owned()).collect(),
             alone: Vec::new(),
             inference: vec!["a".to_owned()],
             training: vec!["t".to_owned()],
@@ -355,10 +361,55 @@ mod tests {
             seeds: vec![1],
             source: Source::Poisson,
             profiles: Default::default(),
-            span: Span { min_seconds: 1, min_requests: 100 },
+            span: Span { min_seconds, min_requests: 100 },
             size: flags::Size::Quick,
             form: Form::Pairs,
+        }
+    }
+
+    /// Key and arrivals of every cell.
+    fn keys_and_arrivals(experiments: Vec<Experiment>) -> HashMap<Cell, (String, Option<Vec<u64>>)> {
+        let folder = tempfile::tempdir().unwrap();
+        let library = Library::fake(["a", "t"].into_iter()).unwrap();
+        let plan = Plan::new(experiments, &library).unwrap();
+        let traffic = Traffic::new(&Root::at(folder.path()));
+        let store = Store::open(folder.path()).unwrap();
+        let executor = ByLength::default();
+        let (finished, _) = Run::new(&plan, &library, &traffic, &executor, &store).all().unwrap();
+        let mut arrivals = executor.0.into_inner().unwrap();
+        let each = plan.cells.into_iter().zip(finished).map(|(cell, finished)| match finished {
+            Finished::Ok(measures) => {
+                let times = arrivals.remove(&cell);
+                (cell, (measures.key, times))
+            }
+            other => panic!("{cell}: {other:?}"),
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn what_else_runs_changes_no_cell() {
+        // TGS settles for 120 s, so that its cells last as long in both, after solo runs of 30 s and of 120 s.
+        let (short, long) = (experiment(&["tgs", "mps"], 30), experiment(&["tgs", "mps"], 120));
+        let alone = [keys_and_arrivals(vec![short.clone()]), keys_and_arrivals(vec![long.clone()])];
+        for together in [vec![short.clone(), long.clone()], vec![long, short]] {
+            let together = keys_and_arrivals(together);
+            for (cell, expected) in alone.iter().flatten() {
+                assert_eq!(together[cell], *expected, "{cell}");
+            }
+        }
+        let tgs = |of: &HashMap<Cell, (String, Option<Vec<u64>>)>| {
+            let (cell, (key, times)) = of.iter().find(|(cell, _)| cell.system == "tgs").unwrap();
+            (cell.span, key.clone(), times.clone().unwrap())
         };
+        let [short, long] = alone.each_ref().map(tgs);
+        assert_eq!(short.0, long.0);
+        assert!(short.1 != long.1 && short.2 != long.2, "the solo runs shape the arrivals");
+    }
+
+    #[test]
+    fn a_wrong_answer_is_the_failure_of_its_cell_alone() {
+        let experiment = experiment(&["mps", "tally", "gate", "time-slicing"], 1);
         let folder = tempfile::tempdir().unwrap();
         let library = Library::fake(["a", "t"].into_iter()).unwrap();
         let plan = Plan::new(vec![experiment], &library).unwrap();

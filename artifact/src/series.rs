@@ -197,6 +197,7 @@ mod tests {
             source: None,
             seed: 1,
             span: Span { min_seconds: 30, min_requests: 1 },
+            base: Span { min_seconds: 30, min_requests: 1 },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 
 use crate::records::{self, Records};
 use crate::registry::Entry;
@@ -60,18 +60,6 @@ impl Inputs {
     /// The table of another experiment of the entry; `None` where it was not run.
     pub fn table(&self, experiment: &str) -> Option<&Records> {
         self.tables.iter().find(|t| t.0 == experiment).map(|t| &t.1)
-    }
-
-    /// The text of another record of the run folder, by its name there, and its path for messages.
-    ///
-    /// # Errors
-    /// The file is missing, too large or not text.
-    pub fn text(&self, file: &str) -> Result<(String, PathBuf)> {
-        let path = self.run.join(file);
-        let text = bounded::text(&path, bounded::TABLE).with_context(|| {
-            format!("cannot read {}; next: make it with `cargo xtask reproduce`", path.display())
-        })?;
-        Ok((text, path))
     }
 
     /// Where another record of the run folder lies.

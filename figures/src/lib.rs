@@ -10,7 +10,6 @@ pub mod canvas;
 pub mod chart;
 pub mod crowd;
 pub mod csv;
-pub mod fields;
 pub mod fig10;
 pub mod fig4;
 pub mod fig5;

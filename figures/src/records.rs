@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-pub use crate::sheet::frame;
 use crate::sheet::{self, Row};
 
 /// Columns of the format, in its order.

@@ -3,7 +3,6 @@
 use anyhow::{Result, anyhow};
 
 use crate::crowd::{self, Crowd};
-use crate::fields::Fields;
 use crate::fig6b::Loads;
 use crate::fig7a;
 use crate::fig9::Dots;
@@ -278,8 +277,7 @@ pub static ENTRIES: &[Entry] = &[
         paper_number: "inferred",
         note: "Constants of the machine model turned into percentages of named jobs; an empty cell has a reason.",
         render: |entry, inputs| {
-            let (text, path) = inputs.text("mechanisms.csv")?;
-            let (markdown, csv) = table3::render(entry.title, &Fields::parse(&text, &path)?)?;
+            let (markdown, csv) = table3::render(entry.title, &inputs.path("mechanisms.csv"))?;
             Ok(table(entry, markdown, csv))
         },
     },
@@ -293,8 +291,7 @@ pub static ENTRIES: &[Entry] = &[
         paper_number: "",
         note: "Simulated and measured evidence have a column each.",
         render: |entry, inputs| {
-            let (text, path) = inputs.text("claims.csv")?;
-            let (markdown, csv) = table4::render(entry.title, &Fields::parse(&text, &path)?)?;
+            let (markdown, csv) = table4::render(entry.title, &inputs.path("claims.csv"))?;
             Ok(table(entry, markdown, csv))
         },
     },

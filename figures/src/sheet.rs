@@ -26,10 +26,7 @@ pub fn read<'a>(path: &'a Path, columns: &[&'static str]) -> Result<Vec<Row<'a>>
 }
 
 /// The fields of a CSV file, all as text, so that a bad value can be shown as it stands there.
-///
-/// # Errors
-/// Missing, unreadable or too large a file.
-pub fn frame(path: &Path) -> Result<DataFrame> {
+fn frame(path: &Path) -> Result<DataFrame> {
     let unreadable =
         || format!("cannot read {}; next: run the experiment with `cargo xtask reproduce`", path.display());
     bounded::check(path, bounded::TABLE).with_context(unreadable)?;
@@ -84,7 +81,7 @@ impl<'a> Row<'a> {
 
     /// An error about the value of this column.
     pub fn bad(&self, column: &str, problem: &str) -> anyhow::Error {
-        let value = self.text(column).unwrap_or_default();
+        let value = self.shown(column);
         anyhow!(
             "{}, line {}, column `{column}`: value `{value}` {problem}; next: see docs/FORMATS.md and run the \
              experiment again",
@@ -96,6 +93,11 @@ impl<'a> Row<'a> {
     /// `None` for an empty field.
     pub fn text(&self, column: &str) -> Option<String> {
         self.fields.get(column).cloned().flatten()
+    }
+
+    /// The text; empty for an empty field.
+    pub fn shown(&self, column: &str) -> &str {
+        self.fields.get(column).and_then(Option::as_deref).unwrap_or_default()
     }
 
     /// # Errors
@@ -113,14 +115,20 @@ impl<'a> Row<'a> {
     }
 
     /// # Errors
-    /// Not a finite number, or below `min`.
-    pub fn real(&self, column: &str, min: f64) -> Result<Option<f64>> {
+    /// Not a finite number.
+    pub fn finite(&self, column: &str) -> Result<Option<f64>> {
         let Some(text) = self.text(column) else { return Ok(None) };
         let value: f64 = text.parse().map_err(|_| self.bad(column, "is not a number"))?;
-        if !value.is_finite() || value < min {
-            return Err(self.bad(column, &format!("is not a finite number >= {min}")));
+        if value.is_finite() { Ok(Some(value)) } else { Err(self.bad(column, "is not a finite number")) }
+    }
+
+    /// # Errors
+    /// As [`Row::finite`]; and below `min`.
+    pub fn real(&self, column: &str, min: f64) -> Result<Option<f64>> {
+        match self.finite(column)? {
+            Some(value) if value < min => Err(self.bad(column, &format!("is not a finite number >= {min}"))),
+            value => Ok(value),
         }
-        Ok(Some(value))
     }
 
     /// A time that later gets divided by or drawn on a logarithmic axis.
@@ -135,12 +143,22 @@ impl<'a> Row<'a> {
         Ok(value)
     }
 
+    /// Both ends of an interval of times, or neither.
+    ///
+    /// # Errors
+    /// As [`Row::time`]; and as [`Row::range`].
+    pub fn interval(&self, low: &str, high: &str) -> Result<Option<(f64, f64)>> {
+        self.time(low)?;
+        self.time(high)?;
+        self.range(low, high)
+    }
+
     /// Both ends of an interval, or neither.
     ///
     /// # Errors
-    /// As [`Row::time`]; and one end alone, or ends in the wrong order.
-    pub fn interval(&self, low: &str, high: &str) -> Result<Option<(f64, f64)>> {
-        match (self.time(low)?, self.time(high)?) {
+    /// As [`Row::finite`]; and one end alone, or ends in the wrong order.
+    pub fn range(&self, low: &str, high: &str) -> Result<Option<(f64, f64)>> {
+        match (self.finite(low)?, self.finite(high)?) {
             (Some(a), Some(b)) if a <= b => Ok(Some((a, b))),
             (None, None) => Ok(None),
             _ => Err(self.bad(high, &format!("is no upper end of an interval beside `{low}`"))),
@@ -158,5 +176,48 @@ impl<'a> Row<'a> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, check: impl FnOnce(&Path, Result<Vec<Row>>)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("claims.csv");
+        std::fs::write(&path, text).unwrap();
+        check(&path, read(&path, &["a", "b", "c"]));
+    }
+
+    #[test]
+    fn fields_are_text_numbers_or_missing() {
+        check("a,b,c\n\"x\ny\",-1.5,2\n,,\nz,nan,1\nz,3,2\nz,,2\n", |_, rows| {
+            let rows = rows.unwrap();
+            assert_eq!((rows[0].shown("a"), rows[0].range("b", "c").unwrap()), ("x\ny", Some((-1.5, 2.0))));
+            assert_eq!((rows[1].shown("a"), rows[1].range("b", "c").unwrap()), ("", None));
+            let error = rows[0].real("b", 0.0).unwrap_err().to_string();
+            assert!(error.contains("value `-1.5` is not a finite number >= 0"), "{error}");
+            // The quoted line break counts.
+            let error = rows[2].finite("b").unwrap_err().to_string();
+            assert!(error.contains("claims.csv, line 5, column `b`: value `nan`"), "{error}");
+            for row in &rows[3..] {
+                let error = row.range("b", "c").unwrap_err().to_string();
+                assert!(error.contains("is no upper end of an interval beside `b`"), "{error}");
+            }
+        });
+    }
+
+    #[test]
+    fn rows_and_columns_are_as_in_the_header() {
+        check("a,b\n1,2\n", |_, rows| {
+            let error = rows.err().unwrap().to_string();
+            assert!(error.contains("claims.csv, line 1") && error.contains("missing columns [c]"), "{error}");
+        });
+        check("a,b,c\n1,2,3,4\n", |path, rows| {
+            let error = format!("{:#}", rows.err().unwrap());
+            assert!(error.contains(&path.display().to_string()), "{error}");
+        });
+        check("a,b,c\n", |_, rows| assert_eq!(rows.unwrap().len(), 0));
     }
 }

@@ -1,16 +1,22 @@
 //! Table `table3`: what each mechanism alone costs a job, from `mechanisms.csv`.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use crate::csv::Csv;
-use crate::fields::Fields;
 use crate::markdown::{Table, percent};
+use crate::sheet;
+
+/// The columns of `mechanisms.csv`; docs/FORMATS.md says what they mean.
+const COLUMNS: &str =
+    "mechanism job quantity better unit baseline with overhead machine origin source reason";
 
 /// The table as Markdown and as CSV.
 ///
 /// # Errors
-/// A column is missing, or a number is none.
-pub fn render(title: &str, mechanisms: &Fields) -> Result<(String, String)> {
+/// See [`sheet::read`]; and a value that is no number.
+pub fn render(title: &str, path: &Path) -> Result<(String, String)> {
     let mut table = Table::new(
         6,
         "mechanism | job | quantity | better | origin | source, or why there is no number | alone | with it | overhead",
@@ -18,36 +24,37 @@ pub fn render(title: &str, mechanisms: &Fields) -> Result<(String, String)> {
     let mut out =
         Csv::new("machine mechanism job quantity better unit baseline with overhead origin source reason");
     let mut machine = String::new();
-    for row in mechanisms.rows() {
-        let text = |column| row.text(column);
+    let columns: Vec<&str> = COLUMNS.split_whitespace().collect();
+    for row in sheet::read(path, &columns)? {
+        let text = |column| row.shown(column);
         let value = |column: &str| -> Result<String> {
-            let unit = text("unit")?;
-            Ok(row.real(column)?.map(|v| format!("{v:.3} {unit}")).unwrap_or_default())
+            let unit = text("unit");
+            Ok(row.finite(column)?.map(|v| format!("{v:.3} {unit}")).unwrap_or_default())
         };
-        let because = match text("reason")? {
-            "" => text("source")?,
+        let because = match text("reason") {
+            "" => text("source"),
             reason => reason,
         };
         table.row([
-            text("mechanism")?.to_owned(),
-            text("job")?.to_owned(),
-            text("quantity")?.to_owned(),
-            text("better")?.to_owned(),
-            text("origin")?.to_owned(),
+            text("mechanism").to_owned(),
+            text("job").to_owned(),
+            text("quantity").to_owned(),
+            text("better").to_owned(),
+            text("origin").to_owned(),
             because.to_owned(),
             value("baseline")?,
             value("with")?,
-            percent(row.real("overhead")?),
+            percent(row.finite("overhead")?),
         ]);
         for column in ["machine", "mechanism", "job", "quantity", "better", "unit"] {
-            out.text(text(column)?);
+            out.text(text(column));
         }
-        out.real(row.real("baseline")?).real(row.real("with")?).real(row.real("overhead")?);
+        out.real(row.finite("baseline")?).real(row.finite("with")?).real(row.finite("overhead")?);
         for column in ["origin", "source", "reason"] {
-            out.text(text(column)?);
+            out.text(text(column));
         }
         out.end();
-        machine = text("machine")?.to_owned();
+        machine = text("machine").to_owned();
     }
     let origin = format!("**SIMULATED ({machine} model)**: assumed inputs, with source; no result of a run.");
     let text = format!("{origin}\n\n# {title}\n\n{}\n{NOTES}\n{origin}\n", table.finish());

@@ -1,19 +1,25 @@
 //! Table `table4`: every claim with its verdict, from `claims.csv`.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use anyhow::Result;
 
 use crate::csv::Csv;
-use crate::fields::{Fields, Row};
 use crate::markdown::{Table, origin, percent, percent_range, ratio};
 use crate::records::Backend;
+use crate::sheet::{self, Row};
+
+/// The columns of `claims.csv`; docs/FORMATS.md says what they mean.
+const COLUMNS: &str = "claim text source experiments inference metric statistic relation system other published band_low \
+    band_high band_reason pairs_needed simulated_verdict measured_verdict evidence machine why n value low high interval \
+    median median_low median_high below below_low below_high";
 
 /// The table as Markdown and as CSV.
 ///
 /// # Errors
-/// A column is missing, or a number is none.
-pub fn render(title: &str, claims: &Fields) -> Result<(String, String)> {
+/// See [`sheet::read`]; and a value that is no number.
+pub fn render(title: &str, path: &Path) -> Result<(String, String)> {
     let mut table = Table::new(
         7,
         "claim | statement | source | compared | simulated | measured | why | published | accepted | value | \
@@ -26,36 +32,42 @@ pub fn render(title: &str, claims: &Fields) -> Result<(String, String)> {
     );
     let mut origins = BTreeSet::new();
     let mut last = "";
-    for row in claims.rows() {
-        let text = |column| row.text(column);
-        let claim = text("claim")?;
-        let shown = |value: Option<f64>| value_text(&row, value);
-        let n = text("n")?;
-        let below = text("below")?;
+    let columns: Vec<&str> = COLUMNS.split_whitespace().collect();
+    let rows = sheet::read(path, &columns)?;
+    for row in &rows {
+        let text = |column| row.shown(column);
+        let claim = text("claim");
+        let shown = |value: Option<f64>| value_text(row, value);
+        let n = text("n");
+        let below = text("below");
         let of_n = if below.is_empty() || n == "0" { String::new() } else { format!("{below} of {n}") };
-        let accepted = match (row.real("band_low")?, row.real("band_high")?) {
-            (Some(low), Some(high)) => range_text(&row, Some((low, high)))?,
-            (None, Some(high)) => format!("at most {}", shown(Some(high))?),
+        let accepted = match (row.finite("band_low")?, row.finite("band_high")?) {
+            (Some(low), Some(high)) => range_text(row, Some((low, high))),
+            (None, Some(high)) => format!("at most {}", shown(Some(high))),
             _ => String::new(),
         };
         table.row([
             claim.to_owned(),
             // A statement of several comparisons stands once.
-            if claim == last { String::new() } else { text("text")?.to_owned() },
-            text("source")?.to_owned(),
-            compared(&row)?,
-            text("simulated_verdict")?.to_owned(),
-            text("measured_verdict")?.to_owned(),
-            text("why")?.to_owned(),
-            shown(row.real("published")?)?,
+            if claim == last { String::new() } else { text("text").to_owned() },
+            text("source").to_owned(),
+            compared(row),
+            text("simulated_verdict").to_owned(),
+            text("measured_verdict").to_owned(),
+            text("why").to_owned(),
+            shown(row.finite("published")?),
             accepted,
-            shown(row.real("value")?)?,
-            range_text(&row, row.range("low", "high")?)?,
+            shown(row.finite("value")?),
+            range_text(row, row.range("low", "high")?),
             n.to_owned(),
             // Of the system's number, or of its ratio to the other's.
-            if text("other")?.is_empty() { shown(row.real("median")?)? } else { ratio(row.real("median")?) },
-            if text("other")?.is_empty() {
-                range_text(&row, row.range("median_low", "median_high")?)?
+            if text("other").is_empty() {
+                shown(row.finite("median")?)
+            } else {
+                ratio(row.finite("median")?)
+            },
+            if text("other").is_empty() {
+                range_text(row, row.range("median_low", "median_high")?)
             } else {
                 plain_range(row.range("median_low", "median_high")?)
             },
@@ -64,21 +76,24 @@ pub fn render(title: &str, claims: &Fields) -> Result<(String, String)> {
         ]);
         last = claim;
         for column in ["claim", "source", "metric", "statistic", "relation", "system", "other"] {
-            out.text(text(column)?);
+            out.text(text(column));
         }
-        out.real(row.real("published")?).real(row.real("band_low")?).real(row.real("band_high")?);
+        out.real(row.finite("published")?).real(row.finite("band_low")?).real(row.finite("band_high")?);
         for column in ["simulated_verdict", "measured_verdict", "evidence", "machine", "why", "n"] {
-            out.text(text(column)?);
+            out.text(text(column));
         }
-        out.real(row.real("value")?).real(row.real("low")?).real(row.real("high")?).text(text("interval")?);
+        out.real(row.finite("value")?)
+            .real(row.finite("low")?)
+            .real(row.finite("high")?)
+            .text(text("interval"));
         for column in ["median", "median_low", "median_high", "below", "below_low", "below_high"] {
-            out.real(row.real(column)?);
+            out.real(row.finite(column)?);
         }
         out.end();
-        origins.insert(match text("evidence")? {
+        origins.insert(match text("evidence") {
             "" => continue,
-            "measured" => origin(Backend::Gpu, text("machine")?),
-            _ => origin(Backend::Sim, text("machine")?),
+            "measured" => origin(Backend::Gpu, text("machine")),
+            _ => origin(Backend::Sim, text("machine")),
         });
     }
     let origin = match origins.len() {
@@ -89,27 +104,27 @@ pub fn render(title: &str, claims: &Fields) -> Result<(String, String)> {
     Ok((text, out.finish()))
 }
 
-fn compared(row: &Row) -> Result<String> {
-    let (system, other) = (row.text("system")?, row.text("other")?);
-    Ok(match row.text("relation")? {
+fn compared(row: &Row) -> String {
+    let (system, other) = (row.shown("system"), row.shown("other"));
+    match row.shown("relation") {
         _ if other.is_empty() => system.to_owned(),
         "ratio" => format!("{system} / {other}"),
         _ => format!("{system} < {other}"),
-    })
+    }
 }
 
 /// Overheads and shares are percentages, ratios and throughputs plain.
-fn is_percent(row: &Row) -> Result<bool> {
-    let relation = row.text("relation")?;
-    Ok(relation == "below" || (relation == "within" && row.text("metric")? == "p99-overhead"))
+fn is_percent(row: &Row) -> bool {
+    let relation = row.shown("relation");
+    relation == "below" || (relation == "within" && row.shown("metric") == "p99-overhead")
 }
 
-fn value_text(row: &Row, value: Option<f64>) -> Result<String> {
-    Ok(if is_percent(row)? { percent(value) } else { ratio(value) })
+fn value_text(row: &Row, value: Option<f64>) -> String {
+    if is_percent(row) { percent(value) } else { ratio(value) }
 }
 
-fn range_text(row: &Row, range: Option<(f64, f64)>) -> Result<String> {
-    Ok(if is_percent(row)? { percent_range(range) } else { plain_range(range) })
+fn range_text(row: &Row, range: Option<(f64, f64)>) -> String {
+    if is_percent(row) { percent_range(range) } else { plain_range(range) }
 }
 
 fn plain_range(range: Option<(f64, f64)>) -> String {

@@ -1,13 +1,12 @@
 //! Table `workloads`: what the paper names, what upstream ran, what we run, and what was recorded of it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::Result;
 
 use crate::csv::Csv;
 use crate::markdown::Table;
-use crate::records;
+use crate::sheet::{self, Row};
 use crate::style::{job_rank, number};
 
 /// The columns of `workloads.csv`; docs/FORMATS.md says what they mean.
@@ -15,52 +14,15 @@ const COLUMNS: &str = "workload kind variant_of paper_name upstream_actual ours 
     reason gpu_busy_share recorded_on recorded_n recorded_mean_ns recorded_p99_ns unit_mean_ns launches_per_unit \
     kernels_per_unit memory_bytes problem";
 
-type Row = BTreeMap<&'static str, String>;
-
-fn read(path: &Path) -> Result<Vec<Row>> {
-    let frame = records::frame(path)?;
-    let names: Vec<String> = frame.get_column_names().iter().map(|n| n.to_string()).collect();
-    let known: Vec<&str> = COLUMNS.split_whitespace().collect();
-    ensure!(
-        names == known,
-        "{}, line 1: the columns are [{}], but this version knows [{}]; next: run `cargo xtask reproduce` again with this \
-         version",
-        path.display(),
-        names.join(", "),
-        known.join(", ")
-    );
-    let mut rows = Vec::with_capacity(frame.height());
-    for index in 0..frame.height() {
-        let mut row = Row::new();
-        for column in &known {
-            let value = frame.column(column)?.str()?.get(index).unwrap_or_default();
-            row.insert(column, value.to_owned());
-        }
-        rows.push(row);
-    }
-    // Servers first, both sides in the order of the figures, what the figures do not show at the end.
-    rows.sort_by(|a, b| {
-        let key = |r: &Row| (r["kind"].clone(), job_rank(&r["workload"]), r["workload"].clone());
-        key(a).cmp(&key(b))
+/// Servers first, both sides in the order of the figures, what the figures do not show at the end.
+fn read(path: &Path) -> Result<Vec<Row<'_>>> {
+    let columns: Vec<&str> = COLUMNS.split_whitespace().collect();
+    let mut rows = sheet::read(path, &columns)?;
+    rows.sort_by_key(|row| {
+        let workload = row.shown("workload");
+        (row.shown("kind").to_owned(), job_rank(workload), workload.to_owned())
     });
     Ok(rows)
-}
-
-/// A number of a row in a larger unit; `None` where it is missing.
-fn real(path: &Path, row: &Row, column: &str, unit: f64) -> Result<Option<f64>> {
-    let text = &row[column];
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let value: f64 = text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0).ok_or_else(|| {
-        anyhow!(
-            "{}, workload `{}`, column `{column}`: value `{text}` is not a number of 0 or more; next: run \
-             `cargo xtask reproduce` again",
-            path.display(),
-            row["workload"]
-        )
-    })?;
-    Ok(Some(value / unit))
 }
 
 /// The table as Markdown and as CSV.
@@ -79,19 +41,22 @@ pub fn render(title: &str, path: &Path) -> Result<(String, String)> {
     );
     let (mut words, mut problems) = (String::new(), String::new());
     for row in &rows {
-        let ms = |column| real(path, row, column, 1e6);
-        let count = |column| -> Result<Option<u64>> { Ok(real(path, row, column, 1.0)?.map(|n| n as u64)) };
-        let memory = real(path, row, "memory_bytes", (1u64 << 30) as f64)?;
+        let scaled = |column, unit: f64| -> Result<Option<f64>> {
+            Ok(row.real(column, 0.0)?.map(|value| value / unit))
+        };
+        let ms = |column| scaled(column, 1e6);
+        let count = |column| -> Result<Option<u64>> { Ok(scaled(column, 1.0)?.map(|n| n as u64)) };
+        let memory = scaled("memory_bytes", (1u64 << 30) as f64)?;
         let kernels = count("kernels_per_unit")?;
         let unit = ms("unit_mean_ns")?;
         let shown = |value: Option<f64>, decimals| value.map(|v| number(v, decimals)).unwrap_or_default();
         table.row([
-            row["workload"].clone(),
-            row["kind"].clone(),
-            row["paper_name"].clone(),
-            row["precision"].clone(),
-            row["shapes"].clone(),
-            row["batch"].clone(),
+            row.shown("workload").to_owned(),
+            row.shown("kind").to_owned(),
+            row.shown("paper_name").to_owned(),
+            row.shown("precision").to_owned(),
+            row.shown("shapes").to_owned(),
+            row.shown("batch").to_owned(),
             shown(unit, 3),
             shown(kernels.map(|n| n as f64), 0),
             shown(memory, 1),
@@ -109,19 +74,19 @@ pub fn render(title: &str, path: &Path) -> Result<(String, String)> {
             "shapes",
             "recorded_on",
         ] {
-            out.text(&row[column]);
+            out.text(row.shown(column));
         }
         out.real(ms("recorded_mean_ns")?).real(unit);
         out.count(count("launches_per_unit")?).count(kernels).real(memory).end();
         words += &about(row);
-        if !row["problem"].is_empty() {
-            problems += &format!("- {}: {}\n", row["workload"], row["problem"]);
+        if !row.shown("problem").is_empty() {
+            problems += &format!("- {}: {}\n", row.shown("workload"), row.shown("problem"));
         }
     }
     if !problems.is_empty() {
         problems = format!("\nNot recorded:\n\n{problems}");
     }
-    let origin = origin(&rows).context("drawing the table of the workloads")?;
+    let origin = origin(&rows);
     let text = format!(
         "{origin}\n\n# {title}\n\n{}\n{NOTES}{problems}\nWhat they are:\n\n{words}\n{origin}\n",
         table.finish()
@@ -130,31 +95,32 @@ pub fn render(title: &str, path: &Path) -> Result<(String, String)> {
 }
 
 /// Where the numbers come from; the first and the last line of the document.
-fn origin(rows: &[Row]) -> Result<String> {
-    let mut devices: Vec<&str> = rows.iter().map(|r| r["recorded_on"].as_str()).collect();
+fn origin(rows: &[Row]) -> String {
+    let mut devices: Vec<&str> = rows.iter().map(|r| r.shown("recorded_on")).collect();
     devices.retain(|d| !d.is_empty());
     devices.sort_unstable();
     devices.dedup();
-    Ok(match devices.as_slice() {
+    match devices.as_slice() {
         [] => "**Nothing was recorded**: definitions only.".to_owned(),
         devices => format!("**Recorded on {}**, each job alone; not simulated.", devices.join(" and ")),
-    })
+    }
 }
 
 /// One workload in words.
 fn about(row: &Row) -> String {
-    let name = &row["workload"];
-    if !row["variant_of"].is_empty() {
-        return format!("- **{name}**: variant of {}. {}\n", row["variant_of"], row["reason"]);
+    let name = row.shown("workload");
+    if !row.shown("variant_of").is_empty() {
+        return format!("- **{name}**: variant of {}. {}\n", row.shown("variant_of"), row.shown("reason"));
     }
-    let mut text = format!("- **{name}**. Upstream: {}. Ours: {}.", row["upstream_actual"], row["ours"]);
-    if !row["differences"].is_empty() {
-        text += &format!(" Differences: {}.", row["differences"]);
+    let mut text =
+        format!("- **{name}**. Upstream: {}. Ours: {}.", row.shown("upstream_actual"), row.shown("ours"));
+    if !row.shown("differences").is_empty() {
+        text += &format!(" Differences: {}.", row.shown("differences"));
     }
-    if !row["gpu_busy_share"].is_empty() {
+    if !row.shown("gpu_busy_share").is_empty() {
         text += &format!(
             " The unit's time contains the wait for its input, until the device was busy for {} of it.",
-            row["gpu_busy_share"]
+            row.shown("gpu_busy_share")
         );
     }
     text.replace("..", ".") + "\n"
@@ -200,6 +166,6 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named() {
         let error = format!("{:#}", render_text(&ROW.replace("1500000,1600000", "x,1600000")).unwrap_err());
-        assert!(error.contains("bert-infer") && error.contains("recorded_mean_ns") && error.contains("`x`"));
+        assert!(error.contains("line 2, column `recorded_mean_ns`: value `x`"), "{error}");
     }
 }

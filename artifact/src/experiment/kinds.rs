@@ -1,6 +1,6 @@
 //! The kinds of experiments beside pairs: what else a file may describe, and how it reads.
 
-use super::{Experiment, FEWEST_REQUESTS, filled_without_repeats};
+use super::{Experiment, FEWEST_REQUESTS, filled_without_repeats, replace};
 use crate::cell::{Load, Pattern, Source, Span};
 use anyhow::{Context, Result, ensure};
 use flags::Size;
@@ -74,14 +74,18 @@ struct CrowdWire {
     seeds: Vec<u64>,
     trace: Source,
     seconds: u64,
-    quick: CrowdQuick,
+    quick: CrowdForm,
+    full: Option<CrowdForm>,
 }
 
-#[derive(Deserialize)]
+/// `[quick]` and `[full]` of a crowd: what replaces the fields of the same name.
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CrowdQuick {
-    clients: Vec<u8>,
-    seconds: u64,
+struct CrowdForm {
+    expected_minutes: Option<f64>,
+    clients: Option<Vec<u8>>,
+    seeds: Option<Vec<u64>>,
+    seconds: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -103,13 +107,16 @@ struct TimelineWire {
     trace: Source,
     seconds: u64,
     intervals: Intervals,
-    quick: TimelineQuick,
+    quick: TimelineForm,
+    full: Option<TimelineForm>,
 }
 
-#[derive(Deserialize)]
+/// `[quick]` and `[full]` of a timeline.
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TimelineQuick {
-    seconds: u64,
+struct TimelineForm {
+    expected_minutes: Option<f64>,
+    seconds: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -140,12 +147,22 @@ pub(super) fn read(kind: Name, text: &str, size: Size) -> Result<Experiment> {
     }
 }
 
-fn crowd(wire: CrowdWire, size: Size) -> Result<Experiment> {
-    let (clients, seconds) = if size == Size::Quick {
-        (wire.quick.clients, wire.quick.seconds)
-    } else {
-        (wire.clients, wire.seconds)
-    };
+/// What a size changes; without `[full]` the full one is the default one.
+fn form<T: Default>(size: Size, quick: T, full: Option<T>) -> T {
+    match size {
+        Size::Quick => quick,
+        Size::Default => T::default(),
+        Size::Full => full.unwrap_or_default(),
+    }
+}
+
+fn crowd(mut wire: CrowdWire, size: Size) -> Result<Experiment> {
+    let form = form(size, wire.quick, wire.full);
+    replace(&mut wire.expected_minutes, form.expected_minutes);
+    replace(&mut wire.clients, form.clients);
+    replace(&mut wire.seeds, form.seeds);
+    replace(&mut wire.seconds, form.seconds);
+    let (clients, seconds) = (wire.clients, wire.seconds);
     filled_without_repeats("systems", &wire.systems)?;
     filled_without_repeats("clients", &clients)?;
     filled_without_repeats("arrivals", &wire.arrivals)?;
@@ -175,8 +192,11 @@ fn crowd(wire: CrowdWire, size: Size) -> Result<Experiment> {
     })
 }
 
-fn timeline(wire: TimelineWire, size: Size) -> Result<Experiment> {
-    let seconds = if size == Size::Quick { wire.quick.seconds } else { wire.seconds };
+fn timeline(mut wire: TimelineWire, size: Size) -> Result<Experiment> {
+    let form = form(size, wire.quick, wire.full);
+    replace(&mut wire.expected_minutes, form.expected_minutes);
+    replace(&mut wire.seconds, form.seconds);
+    let seconds = wire.seconds;
     filled_without_repeats("systems", &wire.systems)?;
     systems_are_known(&wire.systems)?;
     let Intervals { arrivals_seconds, latency_seconds, progress_seconds } = wire.intervals;
@@ -283,6 +303,27 @@ mod tests {
         assert_eq!(timeline.span.min_seconds, 30);
         let profiles = parse(PROFILES, Size::Default).unwrap();
         assert_eq!(profiles.form, Form::Profiles(Classes(vec![100_000, 1_000_000])));
+    }
+
+    #[test]
+    fn the_full_form_replaces_what_it_names() {
+        let full = "full = { expected_minutes = 9, seeds = [1, 2], clients = [1, 16], seconds = 600 }\n";
+        let crowd = parse(&format!("{CROWD}{full}"), Size::Full).unwrap();
+        assert!(matches!(&crowd.form, Form::Crowd(c) if c.clients == [1, 16] && c.patterns.len() == 2));
+        assert_eq!((crowd.expected_minutes, crowd.seeds.len(), crowd.span.min_seconds), (9.0, 2, 600));
+        let timeline = parse(&format!("{TIMELINE}full = {{ seconds = 8400 }}\n"), Size::Full).unwrap();
+        assert_eq!((timeline.expected_minutes, timeline.span.min_seconds), (1.0, 8400));
+        // Other sizes do not see it, and without it the full one is the default one.
+        for body in [format!("{CROWD}{full}"), CROWD.to_owned()] {
+            let usual = parse(&body, Size::Default).unwrap();
+            assert_eq!((usual.expected_minutes, usual.seeds.len(), usual.span.min_seconds), (1.0, 1, 60));
+        }
+        assert_eq!(parse(TIMELINE, Size::Full).unwrap().span.min_seconds, 60);
+        let error = format!(
+            "{:#}",
+            parse(&format!("{TIMELINE}full = {{ seconds = 65 }}\n"), Size::Full).unwrap_err()
+        );
+        assert!(error.contains("arrivals_seconds = 3 does not divide the 65 s"), "{error}");
     }
 
     #[test]

@@ -64,6 +64,7 @@ fn bases(e: &Experiment, kind: Kind) -> Vec<Cell> {
                         source: Some(e.source),
                         seed: *seed,
                         span: e.span,
+                        base: e.span,
                     });
                 };
                 match e.training.as_slice() {

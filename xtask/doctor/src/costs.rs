@@ -147,15 +147,27 @@ fn both(root: &Path, path: &Path, prices: &Prices) -> Result<Vec<Cost>> {
     let text = bounded::text(path, bounded::DEFINITION)?;
     let head: Head = toml::from_str(&text)?;
     let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let counts = match head.kind {
+        kinds::Kind::Pairs => pairs_of_all_sizes(root, toml::from_str(&text)?),
+        kind => kinds::count(root, kind, &text)?,
+    };
     let cost = |size, minutes, of| cost(&id, &head, size, minutes, of, prices);
-    if head.kind != kinds::Kind::Pairs {
-        return Ok(vec![cost("default", head.expected_minutes, kinds::count(root, head.kind, &text)?)]);
-    }
-    let mut e: Experiment = toml::from_str(&text)?;
+    let full = counts.full.map(|(minutes, of)| cost("full", minutes.unwrap_or(head.expected_minutes), of));
+    Ok([cost("default", head.expected_minutes, counts.default)].into_iter().chain(full).collect())
+}
+
+/// Cells of an experiment, and their seconds together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Counts {
+    default: (f64, f64),
+    /// With the minutes that the full form states; where it has none, those of the default one hold.
+    full: Option<(Option<f64>, (f64, f64))>,
+}
+
+fn pairs_of_all_sizes(root: &Path, mut e: Experiment) -> Counts {
     let full = e.full.take();
-    let mut costs = vec![cost("default", head.expected_minutes, pairs(root, &e))];
-    if let Some(full) = full {
-        let minutes = full.expected_minutes.unwrap_or(head.expected_minutes);
+    let default = pairs(root, &e);
+    let full = full.map(|full| {
         let e = Experiment {
             systems: full.systems.unwrap_or(e.systems),
             inference: full.inference.unwrap_or(e.inference),
@@ -165,9 +177,9 @@ fn both(root: &Path, path: &Path, prices: &Prices) -> Result<Vec<Cost>> {
             span: full.span.unwrap_or(e.span),
             ..e
         };
-        costs.push(cost("full", minutes, pairs(root, &e)));
-    }
-    Ok(costs)
+        (full.expected_minutes, pairs(root, &e))
+    });
+    Counts { default, full }
 }
 
 /// Cells of an experiment of pairs, and their seconds together.
