@@ -7,6 +7,8 @@ mod client;
 mod contexts;
 mod control;
 mod device;
+#[cfg(test)]
+mod dispatch_tests;
 mod domain;
 #[cfg(test)]
 mod exact;
