@@ -233,6 +233,21 @@ mod tests {
         assert_eq!(on_parts(&[500, 500], &[busy, busy]), [100_000, 100_000]);
     }
 
+    /// 132 blocks fill one half, where they ask for 118.8 of 66 multiprocessors: 1.8 times as long, with and without a
+    /// neighbour on the other half.
+    #[test]
+    fn a_kernel_that_asks_for_too_much_of_its_part_is_slow_without_a_neighbour() {
+        let greedy = Kernel { sm_demand: 900_000, ..kernel_of(132, 100_000, 0) };
+        let small = Kernel { sm_demand: 0, ..kernel_of(1, 1_000, 0) };
+        let (alone, beside) = (on_parts(&[500, 500], &[greedy])[0], on_parts(&[500, 500], &[greedy, small])[0]);
+        assert!(alone.abs_diff(180_000) < 100 && beside.abs_diff(alone) < 10, "{alone} alone, {beside} beside");
+        // A start without a neighbour costs nothing more.
+        let shares = [500, 500];
+        let mut costly = h200();
+        costly.rules.corun_start_ns.value = 5000.0;
+        assert_eq!(ends(Device::partitioned(&costly, &shares).unwrap(), &[greedy]), [alone]);
+    }
+
     #[test]
     fn parts_are_whole_multiprocessors_and_no_more_than_there_are() {
         // 0.4 % of 132 is half a multiprocessor: at least one. 264 blocks there are 132 rounds.
