@@ -94,6 +94,11 @@ impl Domain {
         self.divided
     }
 
+    /// Multiprocessors and GPCs of a slot's part; `None` if it shares all of them.
+    pub fn part(&self, slot: usize) -> Option<(u32, u32)> {
+        self.divided.then(|| self.pools[usize::from(self.pool_of[slot])].counts())
+    }
+
     /// A kernel has come to the head of its stream. Every slot has one kernel at a time.
     pub fn submit(&mut self, slot: usize, kernel: Kernel, now: Ns, done: &mut Vec<Done>) {
         let pool = usize::from(self.pool_of[slot]);

@@ -8,7 +8,7 @@ use crate::kernel::{Done, Kernel};
 use crate::prepared::Prepared;
 use crate::scenario::{Ns, Outcome, Progress, Scenario};
 use crate::server::Server;
-use crate::system::{self, Substrate};
+use crate::system;
 use anyhow::{Result, ensure};
 use sched::{Event, Op};
 
@@ -86,7 +86,7 @@ impl<'a> World<'a> {
         }
         let mut world = World {
             scenario,
-            device: device(scenario, wiring.substrate)?,
+            device: Device::of(machine, wiring.substrate, high, slots - high)?,
             forms: Forms::new(wiring.form, machine, &clients[high..], high),
             control: Control::new(scenario, &clients),
             clients,
@@ -483,22 +483,6 @@ impl<'a> World<'a> {
     /// closes kernels stops only forms that can be.
     fn cuttable(&self, slot: usize) -> bool {
         self.resets[slot] || self.control.closes() || self.clients[slot].step().form.cuttable
-    }
-}
-
-/// The device of a cell, idle.
-fn device(scenario: &Scenario, substrate: Substrate) -> Result<Device> {
-    let (machine, best_effort) = (scenario.machine, scenario.best_effort.len());
-    let high = usize::from(scenario.high.is_some());
-    match substrate {
-        Substrate::Contexts => Ok(Device::contexts(machine, high + best_effort)),
-        Substrate::Mps => Ok(Device::domain(machine)),
-        Substrate::Partitions { high_permille } => {
-            let each = (1000 - high_permille) / best_effort.max(1) as u32;
-            let shares: Vec<u32> =
-                [high_permille].into_iter().take(high).chain([each].repeat(best_effort)).collect();
-            Device::partitioned(machine, &shares)
-        }
     }
 }
 
