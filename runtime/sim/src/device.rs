@@ -5,6 +5,8 @@ use crate::domain::{Corun, Domain, SLOTS};
 use crate::kernel::{Done, Kernel};
 use crate::machine::Machine;
 use crate::occupancy::Resources;
+use crate::prepared::{Prepared, clustered};
+use crate::program::{Kind, Program};
 use crate::scenario::{Counters, Ns};
 use crate::system::Substrate;
 use anyhow::{Result, ensure};
@@ -71,6 +73,29 @@ impl Device {
         let whole = Resources::whole(&machine.sm);
         let domain = Domain::partitioned(parts, pool_of, whole, machine.dram_bytes_per_us * 1000);
         Ok(Device::Domain(Box::new(domain.with_corun(corun(machine)))))
+    }
+
+    /// Makes sure that every kernel of a slot's program finds room on the slot's part of the device.
+    ///
+    /// # Errors
+    /// One whose clusters of blocks are larger than the part, by name.
+    pub fn ensure_fits(&self, slot: usize, program: &Program, prepared: &Prepared) -> Result<()> {
+        let Device::Domain(domain) = self else { return Ok(()) };
+        let Some((sms, gpcs)) = domain.part(slot) else { return Ok(()) };
+        let launches = program.segments.iter().flat_map(|segment| &segment.launches);
+        for (launch, step) in launches.zip(&prepared.steps).filter(|(_, step)| step.kind == Kind::Kernel) {
+            let form = &step.form;
+            let room = clustered(u64::from(form.per_sm) * u64::from(sms), form.cluster, gpcs);
+            ensure!(
+                room > 0,
+                "kernel `{}` of `{}` wants clusters of {} blocks, which do not fit on its part of the device \
+                 (multiprocessors: {sms}, GPCs: {gpcs}); give it a larger share",
+                program.names.get(launch.name as usize).map_or("", String::as_str),
+                program.id,
+                form.cluster
+            );
+        }
+        Ok(())
     }
 
     /// When something happens on the device; `Ns::MAX` if never.
@@ -199,7 +224,6 @@ fn corun(machine: &Machine) -> Corun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prepared::Prepared;
     use crate::testing::{h200, kernel, program};
 
     /// A kernel of so many blocks of 1,024 threads, two to a multiprocessor, that takes `duration_ns` on a whole device.

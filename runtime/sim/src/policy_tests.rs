@@ -113,6 +113,41 @@ fn a_partition_never_queues_but_has_its_share_only() {
     }
 }
 
+/// One block of 1,024 threads and 64 registers fills a multiprocessor: a cluster of two finds no room on one.
+#[test]
+fn a_cluster_that_does_not_fit_on_its_part_is_refused_by_name() {
+    let mut best = training(3, 40, 30_000);
+    best.id = "clusters".into();
+    best.names.push("pairs".into());
+    best.segments[0].launches[1] = crate::Launch {
+        cluster: 2,
+        regs: 64,
+        threads: 1024,
+        name: 1,
+        ..best.segments[0].launches[1].clone()
+    };
+    let high = request(50, 40, 10_000);
+    let (machine, arrivals) = (h200(), every(MS, 10 * MS));
+    let outcome = |system: &str| {
+        let system = crate::System::parse(system).unwrap();
+        crate::simulate(&crate::Scenario {
+            machine: &machine,
+            system: &system,
+            high: Some((&high, crate::Traffic::Paced(&arrivals))),
+            best_effort: vec![(&best).into()],
+            span_ns: 10 * MS,
+            seed: 1,
+        })
+    };
+    // 99 % of 132 leave one multiprocessor, 98 % three.
+    let error = outcome("partition:high_percent=99").unwrap_err().to_string();
+    for part in ["`pairs`", "`clusters`", "clusters of 2", "multiprocessors: 1,"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(outcome("partition:high_percent=98").unwrap().best_effort[0].iterations > 0);
+    assert!(outcome("mps").unwrap().best_effort[0].iterations > 0);
+}
+
 fn devices() -> [Device; 3] {
     let machine = h200();
     let whole = Resources::whole(&machine.sm);

@@ -52,7 +52,7 @@ impl<'a> World<'a> {
     /// Sets the cell up.
     ///
     /// # Errors
-    /// See [`Prepared::new`]; and a system that needs two jobs but has one.
+    /// See [`Prepared::new`], [`Device::partitioned`] and [`Device::ensure_fits`]; no job, or too many.
     pub fn new(scenario: &'a Scenario<'a>) -> Result<Self> {
         let machine = scenario.machine;
         let rules = &machine.rules;
@@ -84,9 +84,15 @@ impl<'a> World<'a> {
                 client.phase = server.first().map_or(Phase::Finished, Phase::Host);
             }
         }
+        let device = Device::of(machine, wiring.substrate, high, slots - high)?;
+        let programs = scenario.high.iter().map(|(program, _)| *program);
+        let programs = programs.chain(scenario.best_effort.iter().map(|job| job.program));
+        for (slot, program) in programs.enumerate() {
+            device.ensure_fits(slot, program, &clients[slot].program)?;
+        }
         let mut world = World {
             scenario,
-            device: Device::of(machine, wiring.substrate, high, slots - high)?,
+            device,
             forms: Forms::new(wiring.form, machine, &clients[high..], high),
             control: Control::new(scenario, &clients),
             clients,
