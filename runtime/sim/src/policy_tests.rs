@@ -72,6 +72,23 @@ fn reef_begins_a_request_within_the_reset_and_runs_the_killed_kernel_again() {
     assert_eq!(long_kernel_and_request("mps-priority", 8_500_000).1, 1, "not killed, it is over at 5 ms");
 }
 
+/// The first request's reset finds its kernel over; the next kernel is reset 60 us later, before the first reset would
+/// have taken effect.
+#[test]
+fn a_reset_that_was_called_off_does_not_kill_the_next_kernel() {
+    let high = request(1, 100, 10_000);
+    let best = training(1, 8 * 132, 500_000);
+    let over = h200().rules.launch_latency_ns.value as Ns + 500_000;
+    let arrivals = [over - 10_000, over + 50_000];
+    let system = "reef:reset_us=100,idle_wait_us=10,depth=1";
+    let outcome = run(system, Some((&high, &arrivals)), &[&best], 2 * MS);
+    assert_eq!(outcome.counters.switches, 2, "both requests ask for a reset");
+    let delays: Vec<Ns> =
+        outcome.requests.iter().map(|r| r.end_ns - r.start_ns - high.unprofiled_median_ns).collect();
+    assert!(delays[0] < 20_000, "{delays:?}: the kernel is over by itself");
+    assert!((90_000..=101_000).contains(&delays[1]), "{delays:?}");
+}
+
 #[test]
 fn reef_pads_a_request_with_short_kernels_that_fit() {
     let high = request(50, 40, 10_000);

@@ -40,6 +40,8 @@ pub struct World<'a> {
     stopping: Vec<bool>,
     /// The device sees the stop flag of a slot.
     flagged: Vec<bool>,
+    /// How often a slot's flag was lowered.
+    lowered: Vec<u32>,
     /// What a slot's stop kills instead of stopping between blocks.
     resets: Vec<bool>,
     ops: Vec<Op>,
@@ -108,6 +110,7 @@ impl<'a> World<'a> {
             rest: vec![None; slots],
             stopping: vec![false; slots],
             flagged: vec![false; slots],
+            lowered: vec![0; slots],
             resets: vec![false; slots],
             ops: Vec::new(),
             iterations: vec![Vec::new(); slots],
@@ -351,8 +354,8 @@ impl<'a> World<'a> {
     }
 
     /// The device sees the flag: what is on it stops at its next block, what comes next does not begin.
-    fn raise_flag(&mut self, slot: usize) {
-        if !self.stopping[slot] {
+    fn raise_flag(&mut self, slot: usize, lowered: u32) {
+        if !self.stopping[slot] || lowered != self.lowered[slot] {
             return;
         }
         self.flagged[slot] = true;
@@ -369,6 +372,7 @@ impl<'a> World<'a> {
     }
 
     fn lower_flag(&mut self, slot: usize) {
+        self.lowered[slot] += 1;
         self.stopping[slot] = false;
         self.flagged[slot] = false;
         self.resets[slot] = false;
@@ -415,7 +419,7 @@ impl<'a> World<'a> {
 
     fn timer(&mut self, timer: Timer) {
         match timer {
-            Timer::Halt(client) => self.raise_flag(client + self.high),
+            Timer::Halt { client, lowered } => self.raise_flag(client + self.high, lowered),
             Timer::HighLaunch => {
                 self.control.high_launch(self.clients[0].part(), self.now, &mut self.ops);
                 self.obey();
@@ -476,7 +480,7 @@ impl<'a> World<'a> {
         self.device.counters_mut().switches += 1;
         self.stopping[slot] = true;
         self.resets[slot] = reset;
-        self.timers.push((self.now + latency, Timer::Halt(client)));
+        self.timers.push((self.now + latency, Timer::Halt { client, lowered: self.lowered[slot] }));
     }
 
     /// Tells the device whether a launch of this slot comes by `soon`, so that a pause until then is none.
