@@ -12,7 +12,7 @@ use crate::page::{self, Swatch};
 use crate::plot::{head, text};
 use crate::records::{Kind, Record, Records, Status};
 use crate::stats;
-use crate::style::{self, BODY, GREY, SystemStyle, inference_label, number};
+use crate::style::{self, BODY, GREY, Styles, SystemStyle, inference_label, number};
 
 const HEIGHT: i32 = 480;
 const OFFERED: Rgb = Rgb(0xDC, 0xD3, 0xC4);
@@ -76,6 +76,7 @@ impl Crowd {
             }
         }
         keys.sort_by_key(|key| style::system_rank(key.0));
+        let styles = Styles::of(keys.iter().map(|key| key.0))?;
         let line = |(system, arrivals): (&str, &str)| {
             let own = |r: &&&Record| r.system == system && r.arrivals.as_deref() == Some(arrivals);
             let mut clients: Vec<u64> = rows.iter().filter(own).filter_map(|r| r.clients).collect();
@@ -88,7 +89,7 @@ impl Crowd {
                 )
             };
             let points = clients.into_iter().map(number).collect();
-            Ok(Line { system: style::style_of(system)?, arrivals: arrivals.to_owned(), points })
+            Ok(Line { system: styles.get(system)?.clone(), arrivals: arrivals.to_owned(), points })
         };
         let lines = keys.into_iter().map(line).collect::<Result<_>>()?;
         Ok(Crowd { facts, inference, alone_p99_ms: stats::median(&alone), lines })

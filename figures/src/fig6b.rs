@@ -10,7 +10,7 @@ use crate::grid::{Facts, Grid, Panel};
 use crate::page::{self, Swatch};
 use crate::records::Records;
 use crate::stats;
-use crate::style::{SystemStyle, inference_label, short_job};
+use crate::style::{Styles, SystemStyle, inference_label, short_job};
 use crate::sweep::{Pane, Series, Sweep};
 
 /// The two families of rate control and priority scheduling differ in form as well.
@@ -33,10 +33,11 @@ impl Loads {
         let mut loads: Vec<f64> = records.pairs().filter_map(|r| r.load).collect();
         loads.sort_by(f64::total_cmp);
         loads.dedup();
+        let styles = Styles::of(records.pairs().map(|r| r.system.as_str()))?;
         let mut grids = Vec::new();
         for load in loads {
             let of_load = records.only(|r| r.load.is_none_or(|l| l == load));
-            grids.push((load, Grid::of(&of_load)?));
+            grids.push((load, Grid::with(&of_load, &styles)?));
         }
         let facts = Facts::over(grids.iter().map(|g| &g.1.facts), records)?;
         Ok(Loads { grids, facts })

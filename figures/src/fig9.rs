@@ -16,7 +16,7 @@ use crate::pairs::few;
 use crate::plot::{FEW, text};
 use crate::records::{Kind, Record, Records, Status};
 use crate::stats;
-use crate::style::{BODY, GREY, INK, SMALL, inference_label, job_rank, number, style_of, system_rank};
+use crate::style::{BODY, GREY, INK, SMALL, Styles, inference_label, job_rank, number, system_rank};
 
 const HEIGHT: i32 = 470;
 
@@ -47,6 +47,7 @@ pub struct Dots<'a> {
     facts: Facts,
     servers: Vec<String>,
     systems: Vec<String>,
+    styles: Styles,
     /// Finished or failed pairs that lack one of the numbers.
     missing: usize,
     left_out: usize,
@@ -66,8 +67,11 @@ impl<'a> Dots<'a> {
             Kind::SoloPaced => r.system == "no-sharing",
             _ => false,
         };
+        let mut drawn: Vec<&str> = records.rows.iter().filter(shown).map(|r| r.system.as_str()).collect();
+        drawn.sort_by_key(|system| (system_rank(system), *system));
+        let styles = Styles::of(drawn)?;
         for record in records.rows.iter().filter(shown) {
-            let color = style_of(&record.system)?.color;
+            let color = styles.get(&record.system)?.color;
             let baseline = record.baseline_p99_ms;
             match (record.service_p99_ns, record.e2e_p99_ns, baseline) {
                 (Some(service), Some(e2e), Some(baseline_ms)) => dots.push(Dot {
@@ -91,7 +95,7 @@ impl<'a> Dots<'a> {
         systems.dedup();
         // The server alone is drawn below the pairs, which its arms look out from.
         dots.sort_by_key(|d| d.record.kind == Kind::Pair);
-        Ok(Dots { dots, facts, servers, systems, missing, left_out })
+        Ok(Dots { dots, facts, servers, systems, styles, missing, left_out })
     }
 
     fn of_server<'b>(&'b self, server: &'b str) -> impl Iterator<Item = &'b Dot<'a>> {
@@ -132,7 +136,7 @@ pub fn picture(dots: &Dots) -> Result<Picture> {
     let y = page::begin(&mut picture, title, &dots.facts, &banner)?;
     let mut entries = vec![(Swatch::Mark("+", INK), "alone, same arrivals".to_owned())];
     for system in &dots.systems {
-        let style = style_of(system)?;
+        let style = dots.styles.get(system)?;
         entries.push((Swatch::Dot(style.color, form(system)), style.label.to_owned()));
     }
     let mut y = page::legend(&mut picture, y, &entries)?;
@@ -219,7 +223,7 @@ fn notes(dots: &Dots) -> Result<Vec<String>> {
             notes.push(format!("Not shown: {n} {what}; reasons in the table of all pairs."));
         }
     }
-    let styles = dots.systems.iter().map(|s| style_of(s)).collect::<Result<Vec<_>>>()?;
+    let styles = dots.systems.iter().map(|s| dots.styles.get(s)).collect::<Result<Vec<_>>>()?;
     let variants: Vec<&str> = styles.iter().map(|s| s.note).filter(|n| !n.is_empty()).collect();
     if !variants.is_empty() {
         notes.push(variants.join(" "));

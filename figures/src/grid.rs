@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use crate::pairs::few;
 use crate::records::{Backend, Kind, Record, Records, Status};
 use crate::stats;
-use crate::style::{self, SystemStyle};
+use crate::style::{self, Styles, SystemStyle};
 
 /// A value over the seeds of a cell, with its extremes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -238,11 +238,19 @@ impl Grid {
     /// # Errors
     /// See [`Facts::of`]; also a system without a style.
     pub fn of(records: &Records) -> Result<Grid> {
+        Grid::with(records, &Styles::of(records.pairs().map(|r| r.system.as_str()))?)
+    }
+
+    /// The same as one of several grids of a figure.
+    ///
+    /// # Errors
+    /// See [`Grid::of`].
+    pub fn with(records: &Records, styles: &Styles) -> Result<Grid> {
         let facts = Facts::of(records)?;
         let pairs: Vec<&Record> = records.pairs().filter(|r| r.system != "no-sharing").collect();
         let mut names = distinct(pairs.iter().map(|r| r.system.as_str()));
         names.sort_by_key(|s| style::system_rank(s));
-        let systems = names.iter().map(|s| style::style_of(s)).collect::<Result<Vec<_>>>()?;
+        let systems = names.iter().map(|s| styles.get(s).cloned()).collect::<Result<Vec<_>>>()?;
         let job = |j: &Option<String>| j.clone().unwrap_or_default();
         let jobs = |values: Vec<String>| {
             let mut list = distinct(values.iter().map(String::as_str));

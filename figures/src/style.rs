@@ -3,7 +3,7 @@
 //! Hues are those of Okabe and Ito, which stay apart for colour-blind readers; variants of one system share a
 //! hue and differ in lightness. Position in a group is fixed too, so no reader depends on colour alone.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use sched::System;
 
 use crate::canvas::Rgb;
@@ -37,9 +37,11 @@ pub struct SystemStyle {
     pub note: &'static str,
 }
 
-/// Most white in the colour of a variant, and in how many steps variants of one system differ.
-const VARIANT_TINT: f64 = 0.6;
-const VARIANT_SHADES: u32 = 12;
+/// The shades that variants of a system may have: so many steps up to this share of white.
+const SHADES: u32 = 64;
+const PALEST: f64 = 0.7;
+/// A variant differs from every other system of its figure by at least this in red, green or blue, of 255.
+const LEAST_DIFFERENCE: u8 = 8;
 
 /// Drawing order of the training jobs that the paper uses; others follow in the order of the records.
 const TRAININGS: &[&str] = &["resnet50", "pointnet", "bert", "gpt2-large", "pegasus-x-base", "whisper"];
@@ -47,34 +49,89 @@ const TRAININGS: &[&str] = &["resnet50", "pointnet", "bert", "gpt2-large", "pega
 const INFERENCES: &[&str] =
     &["bert", "llama-2-7b", "resnet50", "yolov6m", "gpt-neo-2.7b", "stable-diffusion"];
 
-/// The style of a system, from the registry of systems. One with parameters has its system's hue, lighter, and the
-/// parameters in its label.
+/// How the systems of one figure look.
+#[derive(Clone, Debug)]
+pub struct Styles(Vec<SystemStyle>);
+
+impl Styles {
+    /// The styles of these systems, from the registry. One with parameters has its system's hue, lighter, and the
+    /// parameters in its label. Shades are dealt out per figure, so that none of its systems look alike: variants of a
+    /// system are lighter in the order given, and as far from each other and from all others as there is room for.
+    ///
+    /// # Errors
+    /// A system that is not known: a fall-back colour would let two systems look alike. More variants than shades.
+    pub fn of<'a>(systems: impl IntoIterator<Item = &'a str>) -> Result<Styles> {
+        let mut styles: Vec<SystemStyle> = Vec::new();
+        for system in systems {
+            if styles.iter().all(|style| style.id != system) {
+                styles.push(unshaded(system)?);
+            }
+        }
+        let baseline = unshaded("no-sharing")?.color;
+        let mut taken: Vec<Rgb> = styles.iter().map(|style| style.color).chain([baseline]).collect();
+        for name in System::names() {
+            let is_variant =
+                |style: &&mut SystemStyle| style.id.split_once(':').is_some_and(|(system, _)| system == name);
+            let mut variants: Vec<&mut SystemStyle> = styles.iter_mut().filter(is_variant).collect();
+            let Some(hue) = variants.first().map(|style| style.color) else { continue };
+            let shade = |step: u32| hue.tint(PALEST * f64::from(step) / f64::from(SHADES));
+            let mut steps = Vec::new();
+            for style in &variants {
+                let room = |step: u32| taken.iter().map(|&other| difference(shade(step), other)).min();
+                let step = (1..=SHADES).rev().max_by_key(|&step| room(step)).expect("there are shades");
+                ensure!(
+                    room(step) >= Some(LEAST_DIFFERENCE),
+                    "no shade is left for `{}` that would differ from the figure's other systems; next: fewer variants \
+                     in one experiment",
+                    style.id
+                );
+                taken.push(shade(step));
+                steps.push(step);
+            }
+            steps.sort_unstable();
+            for (style, step) in variants.iter_mut().zip(steps) {
+                style.color = shade(step);
+            }
+        }
+        Ok(Styles(styles))
+    }
+
+    /// The style of one of them.
+    ///
+    /// # Errors
+    /// It isn't one of them.
+    pub fn get(&self, system: &str) -> Result<&SystemStyle> {
+        let style = self.0.iter().find(|style| style.id == system);
+        style.with_context(|| format!("system `{system}` is not one of the figure's"))
+    }
+}
+
+/// The style of a system that has a figure to itself.
 ///
 /// # Errors
-/// A system that is not known. A fall-back colour would let two systems look alike.
+/// See [`Styles::of`].
 pub fn style_of(system: &str) -> Result<SystemStyle> {
+    Styles::of([system])?.get(system).cloned()
+}
+
+/// A variant has the colour of its system.
+fn unshaded(system: &str) -> Result<SystemStyle> {
     let parsed = System::parse(system)
         .context("it has no colour; systems and their colours are in runtime/sched/src")?;
     let entry = parsed.entry();
-    let (red, green, blue) = entry.color;
-    let color = Rgb(red, green, blue);
-    let Some((_, parameters)) = system.split_once(':') else {
-        return Ok(SystemStyle {
-            id: system.to_owned(),
-            label: entry.title.to_owned(),
-            color,
-            note: entry.note,
-        });
+    let label = match system.split_once(':') {
+        Some((_, parameters)) => {
+            format!("{} ({})", entry.title, parameters.replace(',', ", ").replace('=', " "))
+        }
+        None => entry.title.to_owned(),
     };
-    // The same shade in every figure, whichever other variants it shows.
-    let shade = parameters.bytes().fold(0_u32, |h, b| h.wrapping_mul(31).wrapping_add(u32::from(b)));
-    let share = f64::from(shade % VARIANT_SHADES + 1) / f64::from(VARIANT_SHADES) * VARIANT_TINT;
-    Ok(SystemStyle {
-        id: system.to_owned(),
-        label: format!("{} ({})", entry.title, parameters.replace(',', ", ").replace('=', " ")),
-        color: color.tint(share),
-        note: entry.note,
-    })
+    let (red, green, blue) = entry.color;
+    Ok(SystemStyle { id: system.to_owned(), label, color: Rgb(red, green, blue), note: entry.note })
+}
+
+/// The largest difference in red, green or blue.
+fn difference(a: Rgb, b: Rgb) -> u8 {
+    a.0.abs_diff(b.0).max(a.1.abs_diff(b.1)).max(a.2.abs_diff(b.2))
 }
 
 /// Colour and form of a training job's line, `index` being its position among those drawn. Hues of Okabe and Ito again:
@@ -169,8 +226,42 @@ mod tests {
         let (plain, variant) = (style_of("tally").unwrap(), style_of("tally:threshold_ms=0.1").unwrap());
         assert_eq!(variant.label, "Tally (threshold_ms 0.1)");
         assert_ne!(variant.color, plain.color);
-        assert_ne!(variant.color, style_of("tally:threshold_ms=1").unwrap().color);
         assert_eq!(system_rank("tally:threshold_ms=0.1"), system_rank("tally"));
+    }
+
+    #[test]
+    fn variants_of_one_figure_do_not_look_alike() {
+        let thresholds = ["0.01", "0.0316", "0.1", "0.316", "1", "3.16", "10", "31.6"];
+        let tallys: Vec<String> = thresholds.iter().map(|ms| format!("tally:threshold_ms={ms}")).collect();
+        let systems: Vec<&str> = System::names().collect();
+        let crowded: Vec<&str> = systems
+            .into_iter()
+            .chain(tallys.iter().map(String::as_str))
+            .chain(["partition:high_percent=60", "partition:high_percent=75"])
+            .chain(["gate:depth=1", "gate:level=ptx", "gate:depth=2", "gate-mps:depth=4"])
+            .collect();
+        let few = ["gate:depth=1", "gate:level=ptx"];
+        for (systems, least) in [(&crowded[..], LEAST_DIFFERENCE), (&few, 40)] {
+            let styles = Styles::of(systems.iter().copied()).unwrap().0;
+            assert_eq!(styles.len(), systems.len());
+            for (i, a) in styles.iter().enumerate() {
+                for b in styles[i + 1..].iter().filter(|b| a.id.contains(':') || b.id.contains(':')) {
+                    assert!(difference(a.color, b.color) >= least, "{} and {}: {a:?} {b:?}", a.id, b.id);
+                }
+            }
+        }
+        // Lighter in the order given, whatever else there is in the figure.
+        let styles = Styles::of(crowded.iter().copied()).unwrap();
+        let red: Vec<u8> = tallys.iter().map(|id| styles.get(id).unwrap().color.0).collect();
+        assert!(red.is_sorted_by(|a, b| a < b), "{red:?}");
+        assert!(styles.get("tally:threshold_ms=0.2").is_err());
+    }
+
+    #[test]
+    fn more_variants_than_shades_are_refused() {
+        let many: Vec<String> = (1..=60).map(|k| format!("gate:depth={k}")).collect();
+        let error = Styles::of(many.iter().map(String::as_str)).unwrap_err().to_string();
+        assert!(error.contains("`gate:depth=") && error.contains("fewer variants"), "{error}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::plot::{head, text};
 use crate::records::{Backend, Kind, Records};
 use crate::sheet;
 use crate::stats;
-use crate::style::{self, BODY, GREY, SystemStyle, inference_label, number, short_job, style_of};
+use crate::style::{self, BODY, GREY, Styles, SystemStyle, inference_label, number, short_job};
 
 /// Columns of the record, in its order.
 pub const COLUMNS: &str = "experiment key backend machine kind system inference training load seed trace series \
@@ -90,6 +90,7 @@ impl Timeline {
             let point = Point { start_s: start as f64 / 1e9, end_s: end as f64 / 1e9, n, value };
             rows.push((row.required("series")?, row.required("system")?, point));
         }
+        let styles = Styles::of(rows.iter().map(|row| row.1.as_str()))?;
         let points = |series: &str, system: &str, scale: f64| -> Vec<Point> {
             let own = rows.iter().filter(|r| r.0 == series && r.1 == system).map(|r| r.2);
             own.map(|p| Point { value: p.value.map(|v| v * scale), ..p }).collect()
@@ -102,8 +103,9 @@ impl Timeline {
                 }
             }
             systems.sort_by_key(|system| style::system_rank(system));
-            let line =
-                |system: &str| Ok(Line { system: style_of(system)?, points: points(series, system, scale) });
+            let line = |system: &str| {
+                Ok(Line { system: styles.get(system)?.clone(), points: points(series, system, scale) })
+            };
             systems.into_iter().map(line).collect()
         };
         let latency = lines("service_p99_ns", 1e-6)?;

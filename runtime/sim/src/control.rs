@@ -15,8 +15,9 @@ use sched::{Event, Op, Policy, Setting};
 pub enum Timer {
     /// The policy asked to be called again.
     Policy(usize),
-    /// A stop flag becomes visible on the device, or a reset takes effect.
-    Halt(usize),
+    /// A stop flag becomes visible on the device, or a reset takes effect, unless the flag has been lowered since it was
+    /// asked for: then the client's count of that is another.
+    Halt { client: usize, lowered: u32 },
     /// The high-priority job launches the first kernel of a segment.
     HighLaunch,
 }

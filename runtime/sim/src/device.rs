@@ -5,7 +5,10 @@ use crate::domain::{Corun, Domain, SLOTS};
 use crate::kernel::{Done, Kernel};
 use crate::machine::Machine;
 use crate::occupancy::Resources;
+use crate::prepared::{Prepared, clustered};
+use crate::program::{Kind, Program};
 use crate::scenario::{Counters, Ns};
+use crate::system::Substrate;
 use anyhow::{Result, ensure};
 
 /// Either kind of device.
@@ -37,30 +40,62 @@ impl Device {
         Device::Contexts(Contexts::new(slots, machine.sms, machine.gpcs, turns))
     }
 
+    /// The idle device of a cell with so many clients of either kind, the high-priority one first.
+    ///
+    /// # Errors
+    /// See [`Device::partitioned`].
+    pub fn of(machine: &Machine, substrate: Substrate, high: usize, best_effort: usize) -> Result<Device> {
+        match substrate {
+            Substrate::Contexts => Ok(Device::contexts(machine, high + best_effort)),
+            Substrate::Mps => Ok(Device::domain(machine)),
+            Substrate::Partitions { high_permille } => {
+                let rest = 1000 - high_permille;
+                // Thousandths that do not divide evenly are nobody's loss.
+                let until = |k: usize| rest * k as u32 / best_effort as u32;
+                let each = (0..best_effort).map(|k| until(k + 1) - until(k));
+                let shares: Vec<u32> = [high_permille].into_iter().take(high).chain(each).collect();
+                Device::partitioned(machine, &shares)
+            }
+        }
+    }
+
     /// An idle device whose multiprocessors are divided: slot `i` has `shares_permille[i]` thousandths of them for itself,
-    /// rounded to whole ones, at least one, as under MPS with an active thread percentage per client or in green contexts.
-    /// Its GPCs are divided in the same proportion, which matters to kernels that launch in clusters. Every part has its
-    /// own order of precedence. Memory bandwidth is shared by all, instruction throughput is not.
+    /// whole ones, at least one, as under MPS with an active thread percentage per client or in green contexts. Where
+    /// one part ends and the next begins is rounded, so that shares of the whole device come to all of it. Its GPCs are
+    /// divided in the same proportion, which matters to kernels that launch in clusters. Every part has its own order of
+    /// precedence. Memory bandwidth is shared by all, instruction throughput is not.
     ///
     /// # Errors
     /// No share, more than there may be clients, or shares that come to more multiprocessors than the machine has.
     pub fn partitioned(machine: &Machine, shares_permille: &[u32]) -> Result<Device> {
-        let slots = shares_permille.len();
-        ensure!((1..=SLOTS).contains(&slots), "{slots} parts of a device; there may be 1 to {SLOTS}");
-        let part = |of: u32, share: u32| ((of * share + 500) / 1000).max(1);
-        let parts: Vec<(u32, u32)> =
-            shares_permille.iter().map(|&s| (part(machine.sms, s), part(machine.gpcs, s))).collect();
-        let asked: u32 = parts.iter().map(|p| p.0).sum();
-        ensure!(
-            asked <= machine.sms,
-            "parts of {shares_permille:?} thousandths come to {asked} multiprocessors, but {} has {}; ask for less",
-            machine.name,
-            machine.sms
-        );
+        let parts = parts(machine, shares_permille)?;
         let pool_of = std::array::from_fn(|slot| slot as u8);
         let whole = Resources::whole(&machine.sm);
         let domain = Domain::partitioned(parts, pool_of, whole, machine.dram_bytes_per_us * 1000);
         Ok(Device::Domain(Box::new(domain.with_corun(corun(machine)))))
+    }
+
+    /// Makes sure that every kernel of a slot's program finds room on the slot's part of the device.
+    ///
+    /// # Errors
+    /// One whose clusters of blocks are larger than the part, by name.
+    pub fn ensure_fits(&self, slot: usize, program: &Program, prepared: &Prepared) -> Result<()> {
+        let Device::Domain(domain) = self else { return Ok(()) };
+        let Some((sms, gpcs)) = domain.part(slot) else { return Ok(()) };
+        let launches = program.segments.iter().flat_map(|segment| &segment.launches);
+        for (launch, step) in launches.zip(&prepared.steps).filter(|(_, step)| step.kind == Kind::Kernel) {
+            let form = &step.form;
+            let room = clustered(u64::from(form.per_sm) * u64::from(sms), form.cluster, gpcs);
+            ensure!(
+                room > 0,
+                "kernel `{}` of `{}` wants clusters of {} blocks, which do not fit on its part of the device \
+                 (multiprocessors: {sms}, GPCs: {gpcs}); give it a larger share",
+                program.names.get(launch.name as usize).map_or("", String::as_str),
+                program.id,
+                form.cluster
+            );
+        }
+        Ok(())
     }
 
     /// When something happens on the device; `Ns::MAX` if never.
@@ -157,6 +192,28 @@ impl Device {
     }
 }
 
+/// Multiprocessors and GPCs of each part, see [`Device::partitioned`].
+fn parts(machine: &Machine, shares_permille: &[u32]) -> Result<Vec<(u32, u32)>> {
+    let slots = shares_permille.len();
+    ensure!((1..=SLOTS).contains(&slots), "{slots} parts of a device; there may be 1 to {SLOTS}");
+    let rounded = |of: u32, permille: u32| (of * permille + 500) / 1000;
+    let (mut shares, mut end) = (0, 0);
+    let part = |&share: &u32| {
+        shares += share;
+        let begin = end;
+        end = rounded(machine.sms, shares).max(begin + 1);
+        (end - begin, rounded(machine.gpcs, share).max(1))
+    };
+    let parts: Vec<(u32, u32)> = shares_permille.iter().map(part).collect();
+    ensure!(
+        end <= machine.sms,
+        "parts of {shares_permille:?} thousandths come to {end} multiprocessors, but {} has {}; ask for less",
+        machine.name,
+        machine.sms
+    );
+    Ok(parts)
+}
+
 fn corun(machine: &Machine) -> Corun {
     Corun {
         start_ns: machine.rules.corun_start_ns.value as Ns,
@@ -167,7 +224,6 @@ fn corun(machine: &Machine) -> Corun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prepared::Prepared;
     use crate::testing::{h200, kernel, program};
 
     /// A kernel of so many blocks of 1,024 threads, two to a multiprocessor, that takes `duration_ns` on a whole device.
@@ -233,6 +289,25 @@ mod tests {
         assert_eq!(on_parts(&[500, 500], &[busy, busy]), [100_000, 100_000]);
     }
 
+    /// 132 blocks fill one half, where they ask for 118.8 of 66 multiprocessors: 1.8 times as long, with and without a
+    /// neighbour on the other half.
+    #[test]
+    fn a_kernel_that_asks_for_too_much_of_its_part_is_slow_without_a_neighbour() {
+        let greedy = Kernel { sm_demand: 900_000, ..kernel_of(132, 100_000, 0) };
+        let small = Kernel { sm_demand: 0, ..kernel_of(1, 1_000, 0) };
+        let (alone, beside) =
+            (on_parts(&[500, 500], &[greedy])[0], on_parts(&[500, 500], &[greedy, small])[0]);
+        assert!(
+            alone.abs_diff(180_000) < 100 && beside.abs_diff(alone) < 10,
+            "{alone} alone, {beside} beside"
+        );
+        // A start without a neighbour costs nothing more.
+        let shares = [500, 500];
+        let mut costly = h200();
+        costly.rules.corun_start_ns.value = 5000.0;
+        assert_eq!(ends(Device::partitioned(&costly, &shares).unwrap(), &[greedy]), [alone]);
+    }
+
     #[test]
     fn parts_are_whole_multiprocessors_and_no_more_than_there_are() {
         // 0.4 % of 132 is half a multiprocessor: at least one. 264 blocks there are 132 rounds.
@@ -240,5 +315,34 @@ mod tests {
         let refused = |shares: &[u32]| Device::partitioned(&h200(), shares).unwrap_err().to_string();
         assert!(refused(&[600, 500]).contains("145 multiprocessors"), "{}", refused(&[600, 500]));
         assert!(refused(&[]).contains("0 parts"), "{}", refused(&[]));
+    }
+
+    /// Rounded one by one, 12.5 % and 87.5 % of 132 come to 133.
+    #[test]
+    fn shares_of_the_whole_device_come_to_all_of_it() {
+        let a100 = Machine::parse(include_str!("../../../machines/a100.toml")).unwrap();
+        for machine in [h200(), a100] {
+            let all = |shares: &[u32]| {
+                let parts = parts(&machine, shares).unwrap_or_else(|e| panic!("{shares:?}: {e}"));
+                assert_eq!(parts.iter().map(|p| p.0).sum::<u32>(), machine.sms, "{shares:?}: {parts:?}");
+                for (part, share) in parts.iter().zip(shares) {
+                    let exact = f64::from(machine.sms * share) / 1000.0;
+                    assert!((f64::from(part.0) - exact).abs() <= 1.0, "{shares:?}: {parts:?}");
+                }
+            };
+            for permille in (5..1000).step_by(5) {
+                all(&[permille, 1000 - permille]);
+            }
+            for clients in 2..=SLOTS {
+                let half = Substrate::Partitions { high_permille: 500 };
+                let device = Device::of(&machine, half, 1, clients - 1).unwrap();
+                let Device::Domain(domain) = device else { panic!("a domain") };
+                let sms: Vec<u32> = (0..clients).filter_map(|slot| domain.part(slot)).map(|p| p.0).collect();
+                assert_eq!(sms.iter().sum::<u32>(), machine.sms, "{clients} clients: {sms:?}");
+                assert_eq!((sms.len(), sms[0]), (clients, machine.sms / 2));
+                let (least, most) = (sms[1..].iter().min().unwrap(), sms[1..].iter().max().unwrap());
+                assert!(most - least <= 1, "{clients} clients: {sms:?}");
+            }
+        }
     }
 }

@@ -94,6 +94,11 @@ impl Domain {
         self.divided
     }
 
+    /// Multiprocessors and GPCs of a slot's part; `None` if it shares all of them.
+    pub fn part(&self, slot: usize) -> Option<(u32, u32)> {
+        self.divided.then(|| self.pools[usize::from(self.pool_of[slot])].counts())
+    }
+
     /// A kernel has come to the head of its stream. Every slot has one kernel at a time.
     pub fn submit(&mut self, slot: usize, kernel: Kernel, now: Ns, done: &mut Vec<Done>) {
         let pool = usize::from(self.pool_of[slot]);
@@ -103,16 +108,26 @@ impl Domain {
         );
         self.counters.launches += 1;
         self.runs[slot] = Run::new(kernel, now);
-        if self.is_idle() && kernel.blocks > 0 {
+        let idle = self.is_idle();
+        if idle && kernel.blocks > 0 && !self.over_asks(&kernel, pool) {
             self.pools[pool].order.push(slot as u8);
             self.alone = Some(slot as u8);
             self.next = now + kernel.duration_with(self.pools[pool].capacity(&kernel));
             return;
         }
         self.catch_up(now);
-        self.runs[slot].kernel.block += self.late_start(&kernel, pool);
+        if !idle {
+            self.runs[slot].kernel.block += self.late_start(&kernel, pool);
+        }
         self.pools[pool].enter(slot as u8, &self.runs);
         self.settle(now, done);
+    }
+
+    /// On its part of the device a kernel asks for more instruction throughput than there is, so that it is slowed down
+    /// without any neighbour. On the whole device none does: its demand was counted there.
+    fn over_asks(&self, kernel: &Kernel, pool: usize) -> bool {
+        let pool = &self.pools[pool];
+        self.divided && kernel.blocks.min(pool.capacity(kernel)) * kernel.sm_demand > pool.sm_capacity
     }
 
     /// What a start beside others costs, spread over the kernel's rounds.

@@ -72,6 +72,23 @@ fn reef_begins_a_request_within_the_reset_and_runs_the_killed_kernel_again() {
     assert_eq!(long_kernel_and_request("mps-priority", 8_500_000).1, 1, "not killed, it is over at 5 ms");
 }
 
+/// The first request's reset finds its kernel over; the next kernel is reset 60 us later, before the first reset would
+/// have taken effect.
+#[test]
+fn a_reset_that_was_called_off_does_not_kill_the_next_kernel() {
+    let high = request(1, 100, 10_000);
+    let best = training(1, 8 * 132, 500_000);
+    let over = h200().rules.launch_latency_ns.value as Ns + 500_000;
+    let arrivals = [over - 10_000, over + 50_000];
+    let system = "reef:reset_us=100,idle_wait_us=10,depth=1";
+    let outcome = run(system, Some((&high, &arrivals)), &[&best], 2 * MS);
+    assert_eq!(outcome.counters.switches, 2, "both requests ask for a reset");
+    let delays: Vec<Ns> =
+        outcome.requests.iter().map(|r| r.end_ns - r.start_ns - high.unprofiled_median_ns).collect();
+    assert!(delays[0] < 20_000, "{delays:?}: the kernel is over by itself");
+    assert!((90_000..=101_000).contains(&delays[1]), "{delays:?}");
+}
+
 #[test]
 fn reef_pads_a_request_with_short_kernels_that_fit() {
     let high = request(50, 40, 10_000);
@@ -111,6 +128,41 @@ fn a_partition_never_queues_but_has_its_share_only() {
         let got = rate(system) / alone;
         assert!((got / share - 1.0).abs() < 0.02, "{system}: {got}");
     }
+}
+
+/// One block of 1,024 threads and 64 registers fills a multiprocessor: a cluster of two finds no room on one.
+#[test]
+fn a_cluster_that_does_not_fit_on_its_part_is_refused_by_name() {
+    let mut best = training(3, 40, 30_000);
+    best.id = "clusters".into();
+    best.names.push("pairs".into());
+    best.segments[0].launches[1] = crate::Launch {
+        cluster: 2,
+        regs: 64,
+        threads: 1024,
+        name: 1,
+        ..best.segments[0].launches[1].clone()
+    };
+    let high = request(50, 40, 10_000);
+    let (machine, arrivals) = (h200(), every(MS, 10 * MS));
+    let outcome = |system: &str| {
+        let system = crate::System::parse(system).unwrap();
+        crate::simulate(&crate::Scenario {
+            machine: &machine,
+            system: &system,
+            high: Some((&high, crate::Traffic::Paced(&arrivals))),
+            best_effort: vec![(&best).into()],
+            span_ns: 10 * MS,
+            seed: 1,
+        })
+    };
+    // 99 % of 132 leave one multiprocessor, 98 % three.
+    let error = outcome("partition:high_percent=99").unwrap_err().to_string();
+    for part in ["`pairs`", "`clusters`", "clusters of 2", "multiprocessors: 1,"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(outcome("partition:high_percent=98").unwrap().best_effort[0].iterations > 0);
+    assert!(outcome("mps").unwrap().best_effort[0].iterations > 0);
 }
 
 fn devices() -> [Device; 3] {

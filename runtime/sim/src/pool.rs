@@ -137,6 +137,11 @@ impl Pool {
         }
     }
 
+    /// Multiprocessors and GPCs.
+    pub fn counts(&self) -> (u32, u32) {
+        self.sms.counts()
+    }
+
     /// Blocks of a kernel that run together when it is alone; at least 1.
     pub fn capacity(&self, kernel: &Kernel) -> u64 {
         self.sms.capacity(kernel).max(1)

@@ -8,7 +8,7 @@ use crate::kernel::{Done, Kernel};
 use crate::prepared::Prepared;
 use crate::scenario::{Ns, Outcome, Progress, Scenario};
 use crate::server::Server;
-use crate::system::{self, Substrate};
+use crate::system;
 use anyhow::{Result, ensure};
 use sched::{Event, Op};
 
@@ -40,6 +40,8 @@ pub struct World<'a> {
     stopping: Vec<bool>,
     /// The device sees the stop flag of a slot.
     flagged: Vec<bool>,
+    /// How often a slot's flag was lowered.
+    lowered: Vec<u32>,
     /// What a slot's stop kills instead of stopping between blocks.
     resets: Vec<bool>,
     ops: Vec<Op>,
@@ -52,7 +54,7 @@ impl<'a> World<'a> {
     /// Sets the cell up.
     ///
     /// # Errors
-    /// See [`Prepared::new`]; and a system that needs two jobs but has one.
+    /// See [`Prepared::new`], [`Device::partitioned`] and [`Device::ensure_fits`]; no job, or too many.
     pub fn new(scenario: &'a Scenario<'a>) -> Result<Self> {
         let machine = scenario.machine;
         let rules = &machine.rules;
@@ -84,9 +86,15 @@ impl<'a> World<'a> {
                 client.phase = server.first().map_or(Phase::Finished, Phase::Host);
             }
         }
+        let device = Device::of(machine, wiring.substrate, high, slots - high)?;
+        let programs = scenario.high.iter().map(|(program, _)| *program);
+        let programs = programs.chain(scenario.best_effort.iter().map(|job| job.program));
+        for (slot, program) in programs.enumerate() {
+            device.ensure_fits(slot, program, &clients[slot].program)?;
+        }
         let mut world = World {
             scenario,
-            device: device(scenario, wiring.substrate)?,
+            device,
             forms: Forms::new(wiring.form, machine, &clients[high..], high),
             control: Control::new(scenario, &clients),
             clients,
@@ -102,6 +110,7 @@ impl<'a> World<'a> {
             rest: vec![None; slots],
             stopping: vec![false; slots],
             flagged: vec![false; slots],
+            lowered: vec![0; slots],
             resets: vec![false; slots],
             ops: Vec::new(),
             iterations: vec![Vec::new(); slots],
@@ -345,8 +354,8 @@ impl<'a> World<'a> {
     }
 
     /// The device sees the flag: what is on it stops at its next block, what comes next does not begin.
-    fn raise_flag(&mut self, slot: usize) {
-        if !self.stopping[slot] {
+    fn raise_flag(&mut self, slot: usize, lowered: u32) {
+        if !self.stopping[slot] || lowered != self.lowered[slot] {
             return;
         }
         self.flagged[slot] = true;
@@ -363,6 +372,7 @@ impl<'a> World<'a> {
     }
 
     fn lower_flag(&mut self, slot: usize) {
+        self.lowered[slot] += 1;
         self.stopping[slot] = false;
         self.flagged[slot] = false;
         self.resets[slot] = false;
@@ -409,7 +419,7 @@ impl<'a> World<'a> {
 
     fn timer(&mut self, timer: Timer) {
         match timer {
-            Timer::Halt(client) => self.raise_flag(client + self.high),
+            Timer::Halt { client, lowered } => self.raise_flag(client + self.high, lowered),
             Timer::HighLaunch => {
                 self.control.high_launch(self.clients[0].part(), self.now, &mut self.ops);
                 self.obey();
@@ -470,7 +480,7 @@ impl<'a> World<'a> {
         self.device.counters_mut().switches += 1;
         self.stopping[slot] = true;
         self.resets[slot] = reset;
-        self.timers.push((self.now + latency, Timer::Halt(client)));
+        self.timers.push((self.now + latency, Timer::Halt { client, lowered: self.lowered[slot] }));
     }
 
     /// Tells the device whether a launch of this slot comes by `soon`, so that a pause until then is none.
@@ -483,22 +493,6 @@ impl<'a> World<'a> {
     /// closes kernels stops only forms that can be.
     fn cuttable(&self, slot: usize) -> bool {
         self.resets[slot] || self.control.closes() || self.clients[slot].step().form.cuttable
-    }
-}
-
-/// The device of a cell, idle.
-fn device(scenario: &Scenario, substrate: Substrate) -> Result<Device> {
-    let (machine, best_effort) = (scenario.machine, scenario.best_effort.len());
-    let high = usize::from(scenario.high.is_some());
-    match substrate {
-        Substrate::Contexts => Ok(Device::contexts(machine, high + best_effort)),
-        Substrate::Mps => Ok(Device::domain(machine)),
-        Substrate::Partitions { high_permille } => {
-            let each = (1000 - high_permille) / best_effort.max(1) as u32;
-            let shares: Vec<u32> =
-                [high_permille].into_iter().take(high).chain([each].repeat(best_effort)).collect();
-            Device::partitioned(machine, &shares)
-        }
     }
 }
 
