@@ -18,6 +18,8 @@ struct PairRow<'a> {
     role: &'a str,
     inference: &'a str,
     training: &'a str,
+    load: f64,
+    seed: Option<u64>,
     known_slowdown: f64,
     simulated_slowdown: Option<f64>,
     null_slowdown: Option<f64>,
@@ -55,6 +57,8 @@ fn pair_row(pair: &Pair) -> PairRow<'_> {
         role: pair.role.name(),
         inference: &pair.truth.inference,
         training: &pair.truth.training,
+        load: pair.truth.load.ratio(),
+        seed: pair.truth.seed,
         known_slowdown: pair.truth.slowdown,
         simulated_slowdown: pair.simulated,
         null_slowdown: pair.null,
@@ -172,19 +176,21 @@ pub fn sensitivity(lines: &[Line]) -> String {
 
 /// The pairs as a Markdown table.
 pub fn pairs(pairs: &[Pair]) -> String {
-    let mut text = "| source | profiles | system | inference | training | known | simulated | ratio | null | BE known | sim |\n\
-                    | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+    let mut text = "| source | profiles | system | inference | training | load | seed | known | simulated | ratio | null | BE known | sim |\n\
+                    | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         .to_owned();
     for pair in pairs {
         let t = &pair.truth;
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {:.2} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {:.2} | {} | {} | {} | {} | {} |",
             t.source.name(),
             pair.profiles,
             pair.simulated_system,
             t.inference,
             t.training,
+            t.load,
+            t.seed.map(|seed| seed.to_string()).unwrap_or_default(),
             t.slowdown,
             number(pair.simulated, 2),
             number(pair.simulated.map(|s| s / t.slowdown), 2),

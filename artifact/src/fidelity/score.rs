@@ -38,12 +38,13 @@ impl Pair {
 }
 
 /// The prediction without a mechanism for `truths[at]`: the median of the other trainings beside the same server under the
-/// same system.
+/// same system and arrivals.
 pub fn null(truths: &[Truth], at: usize) -> Option<f64> {
     let own = &truths[at];
     let mut others: Vec<f64> = truths
         .iter()
         .filter(|t| t.system == own.system && t.inference == own.inference && t.training != own.training)
+        .filter(|t| t.same_arrivals(own))
         .map(|t| t.slowdown)
         .collect();
     median(&mut others)
@@ -139,7 +140,7 @@ fn order(pairs: &[&Pair]) -> Option<Score> {
     for (i, a) in pairs.iter().enumerate() {
         for b in &pairs[i + 1..] {
             let (x, y) = (&a.truth, &b.truth);
-            let same = (x.run, &x.inference, &x.training) == (y.run, &y.inference, &y.training);
+            let same = x.run == y.run && x.same_cell(y);
             let apart = (x.slowdown - y.slowdown).abs() > TIE * x.slowdown.min(y.slowdown);
             let (Some(sim_x), Some(sim_y)) = (a.simulated, b.simulated) else { continue };
             if !same || !apart {
@@ -168,6 +169,7 @@ fn order(pairs: &[&Pair]) -> Option<Score> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::Load;
 
     fn truth(system: &str, training: &str, slowdown: f64) -> Truth {
         Truth {
@@ -176,6 +178,8 @@ mod tests {
             system: system.to_owned(),
             inference: "a".to_owned(),
             training: training.to_owned(),
+            load: Load::new(0.5).unwrap(),
+            seed: None,
             slowdown,
             be_norm: Some(0.5),
         }
@@ -201,6 +205,22 @@ mod tests {
         assert_eq!(null(&truths, 0), Some(5.0));
         assert_eq!(null(&truths, 1), Some(4.0));
         assert_eq!(null(&truths, 3), None);
+    }
+
+    #[test]
+    fn other_loads_and_seeds_are_other_cells() {
+        let at = |truth: Truth, load: f64, seed| Truth { load: Load::new(load).unwrap(), seed, ..truth };
+        let truths = [
+            at(truth("mps", "t", 2.0), 0.5, Some(1)),
+            at(truth("mps", "u", 4.0), 0.5, Some(1)),
+            at(truth("mps", "u", 9.0), 0.9, Some(1)),
+            at(truth("mps", "u", 7.0), 0.5, Some(2)),
+            at(truth("tally", "t", 9.0), 0.9, Some(1)),
+            at(truth("tally", "t", 1.0), 0.5, Some(2)),
+        ];
+        assert_eq!(null(&truths, 0), Some(4.0));
+        let order = scores(&pairs(&truths, &[1.0; 6])).pop().unwrap();
+        assert_eq!((order.ordered, order.ordered_right), (Some(0), Some(0)));
     }
 
     #[test]
