@@ -20,8 +20,8 @@ fn small() -> Table {
     for (system, seed, p99, hp, be, overloaded) in [
         ("mps", "1", "8", "1", "0.5", "false"),
         ("mps", "2", "32", "0.5", "0.5", "true"),
-        ("tgs", "1", "6", "1", "0.6", "false"),
-        ("tgs", "2", "10", "1", "0.8", "false"),
+        ("tgs-artifact", "1", "6", "1", "0.6", "false"),
+        ("tgs-artifact", "2", "10", "1", "0.8", "false"),
         ("tally", "1", "4.2", "1", "0.3", "false"),
         ("tally", "2", "4.4", "1", "0.5", "false"),
     ] {
@@ -102,7 +102,10 @@ fn seeds_become_a_median_latency_and_a_mean_throughput() {
     table.set(at, "seed", "3");
     table.set(at, "upstream_p99_ms", "9");
     let grid = Grid::of(&read(&table)).unwrap();
-    assert_eq!(grid.systems.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["mps", "tgs", "tally"]);
+    assert_eq!(
+        grid.systems.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),
+        ["mps", "tgs-artifact", "tally"]
+    );
     assert_eq!(grid.facts.seeds, [1, 2, 3]);
     assert_eq!(grid.panels[0].baseline_p99_ms, Some(4.0));
     let mps = grid.panels[0].groups[0].cells[0].as_ref().unwrap();
