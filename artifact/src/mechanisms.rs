@@ -323,7 +323,7 @@ mod tests {
             (launch(264, 9), 0.0),
             (Launch { cluster: 2, ..launch(2640, 9) }, 0.0),
             (Launch { name: 1, ..launch(2640, 9) }, 0.0),
-            (Launch { kind: Kind::Copy, ..launch(2640, 9) }, 0.0),
+            (Launch { kind: Kind::Memcpy, ..launch(2640, 9) }, 0.0),
         ] {
             program.segments.truncate(1);
             program.segments[0].launches = vec![changed.clone()];
