@@ -81,6 +81,8 @@ pub struct Score {
     /// Pairs of systems beside the same two jobs whose known p99s differ by over 10 %, and how many are in the right order.
     pub ordered: Option<usize>,
     pub ordered_right: Option<usize>,
+    /// Those of them that the null model orders at all: it has both predictions, and they differ.
+    pub null_ordered: Option<usize>,
     pub null_ordered_right: Option<usize>,
 }
 
@@ -136,7 +138,8 @@ fn source(pairs: &[&Pair]) -> String {
 
 /// Whether systems are ranked as they are known to be.
 fn order(pairs: &[&Pair]) -> Option<Score> {
-    let (mut compared, mut right, mut null_right) = (0, 0, 0);
+    let (mut compared, mut right) = (0, 0);
+    let (mut null_compared, mut null_right) = (0, 0);
     for (i, a) in pairs.iter().enumerate() {
         for b in &pairs[i + 1..] {
             let (x, y) = (&a.truth, &b.truth);
@@ -148,8 +151,10 @@ fn order(pairs: &[&Pair]) -> Option<Score> {
             }
             compared += 1;
             right += usize::from((x.slowdown < y.slowdown) == (sim_x < sim_y));
-            let null = a.null.zip(b.null);
-            null_right += usize::from(null.is_some_and(|(m, n)| (x.slowdown < y.slowdown) == (m < n)));
+            if let Some((m, n)) = a.null.zip(b.null).filter(|(m, n)| m != n) {
+                null_compared += 1;
+                null_right += usize::from((x.slowdown < y.slowdown) == (m < n));
+            }
         }
     }
     let first = pairs.first()?;
@@ -161,6 +166,7 @@ fn order(pairs: &[&Pair]) -> Option<Score> {
         pairs: pairs.iter().filter(|p| p.simulated.is_some()).count(),
         ordered: Some(compared),
         ordered_right: Some(right),
+        null_ordered: Some(null_compared),
         null_ordered_right: Some(null_right),
         ..Score::default()
     })
@@ -245,7 +251,32 @@ mod tests {
         let scores = scores(&pairs(&truths, &[1.0, 3.0, 2.0, 9.0]));
         let order = scores.last().unwrap();
         assert_eq!((order.ordered, order.ordered_right), (Some(2), Some(1)));
-        assert_eq!(order.null_ordered_right, Some(0));
+        // Of a, b and c beside t only c has another training to predict it by.
+        assert_eq!((order.null_ordered, order.null_ordered_right), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn the_null_model_is_counted_where_it_orders() {
+        let truths = [
+            truth("a", "t", 1.0),
+            truth("a", "u", 3.0),
+            truth("b", "t", 2.0),
+            truth("b", "u", 1.5),
+            truth("c", "t", 4.0),
+            truth("d", "t", 8.0),
+            truth("c", "u", 3.0),
+        ];
+        // Beside t the null predicts 3, 1.5, 3 and nothing for a, b, c and d; beside u 1, 2 and 4 for a, b and c.
+        let order = scores(&pairs(&truths, &[1.0, 3.0, 2.0, 1.5, 4.0, 8.0, 3.0])).pop().unwrap();
+        // Six pairs beside t, two beside u, where a and c are a tie; all simulated as known.
+        assert_eq!((order.ordered, order.ordered_right), (Some(8), Some(8)));
+        // a and c beside t are a tie of the null, and d has none: left are a-b (wrong) and b-c (right) beside t, a-b (wrong)
+        // and b-c (right) beside u. The order of the arguments changes nothing.
+        assert_eq!((order.null_ordered, order.null_ordered_right), (Some(4), Some(2)));
+        let mut reversed: Vec<Truth> = truths.to_vec();
+        reversed.reverse();
+        let order = scores(&pairs(&reversed, &[3.0, 8.0, 4.0, 1.5, 2.0, 3.0, 1.0])).pop().unwrap();
+        assert_eq!((order.null_ordered, order.null_ordered_right), (Some(4), Some(2)));
     }
 
     #[test]
