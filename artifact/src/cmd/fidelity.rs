@@ -260,6 +260,15 @@ fn groups(pairs: &[Pair]) -> Vec<&[Pair]> {
     pairs.chunk_by(|a, b| key(a) == key(b)).collect()
 }
 
+/// `, about ... left` by the pace of the variants after the first, of which `done` are; nothing before there is one.
+fn time_left(seconds: f64, done: usize, count: usize) -> String {
+    if done == 0 {
+        return String::new();
+    }
+    let left = seconds / done as f64 * (count - 1 - done) as f64;
+    format!(", about {} left", progress::time(left))
+}
+
 /// Every rule of the recording machine at half and twice its value.
 fn vary(session: &mut Session) -> Result<Vec<Line>> {
     let experiment = session.experiment(sensitivity::EXPERIMENT)?;
@@ -276,6 +285,7 @@ fn vary(session: &mut Session) -> Result<Vec<Line>> {
     let base = sensitivity::quantities(&rows);
     let mut lines = Vec::new();
     let mut variant = 1;
+    let began = Instant::now();
     for (name, rule) in &rules {
         for factor in sensitivity::FACTORS {
             variant += 1;
@@ -284,7 +294,8 @@ fn vary(session: &mut Session) -> Result<Vec<Line>> {
                 .iter()
                 .find(|(other, _)| other == name)
                 .map_or(f64::NAN, |(_, rule)| rule.value);
-            let what = format!("sensitivity, variant {variant} of {count} ({name} x {factor})");
+            let left = time_left(began.elapsed().as_secs_f64(), variant - 2, count);
+            let what = format!("sensitivity, variant {variant} of {count} ({name} x {factor}){left}");
             let rows = session.simulate(&what, &experiment, &library.with_machine(machine))?;
             let own = sensitivity::quantities(&rows);
             lines.extend(sensitivity::lines(
@@ -358,7 +369,7 @@ fn write(
     for note in notes {
         say(&format!("{note}\n"));
     }
-    say(&format!("all numbers named `sim` are simulated; pairs and records in {}\n", folder.display()));
+    say(&format!("SIMULATED: all numbers named `sim`; pairs and records in {}\n", folder.display()));
     Ok(())
 }
 
@@ -415,6 +426,13 @@ mod tests {
             assert_eq!((experiment.loads.len(), experiment.seeds.len()), (1, 1), "{id}");
             assert_eq!(experiment.loads[0].ratio(), h200_check::LOAD, "{id}");
         }
+    }
+
+    #[test]
+    fn the_time_left_is_that_of_the_variants_left() {
+        assert_eq!(time_left(5.0, 0, 11), "");
+        // 20 s for 2 of 10 variants.
+        assert_eq!(time_left(20.0, 2, 11), format!(", about {} left", progress::time(80.0)));
     }
 
     #[test]
