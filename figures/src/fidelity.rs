@@ -106,15 +106,15 @@ impl Known {
     }
 }
 
-/// The name of a panel.
+/// The name of a panel; the banner says which GPU was measured by whom.
 fn name((source, profiles): &(String, String)) -> String {
     let source = match source.as_str() {
-        "published" => "published, A100",
-        "measured" => "measured, H200",
-        "folder" => "run folder, H200",
+        "published" => "A100",
+        "measured" => "H200",
+        "folder" => "run folder",
         other => other,
     };
-    format!("{source}; {profiles} profiles")
+    format!("{source}, {profiles} profiles")
 }
 
 /// Lays out a plot per source and set of recordings.
@@ -133,7 +133,7 @@ pub fn picture(known: &Known) -> Result<Picture> {
     };
     let incomplete = if known.missing > 0 { " · INCOMPLETE RUN" } else { "" };
     let banner = format!(
-        "SIMULATED{incomplete} (upright), against known slowdowns: published ones (A100) and measured ones (H200) · {} pairs",
+        "SIMULATED{incomplete} (upright axis), against known slowdowns: published ones (A100) and measured ones (H200) · {} pairs",
         known.dots.len()
     );
     let y = page::begin(&mut picture, "Simulated slowdowns beside known ones", &facts, &banner)?;

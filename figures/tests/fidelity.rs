@@ -19,6 +19,7 @@ fn table() -> String {
         + "published,1,artifact,mps,mps,validation,bert-infer,bert-train,0.5,,4,7\n"
         + "published,1,artifact,mps,mps,validation,bert-infer,pointnet-train,0.5,,2,20\n"
         + "published,1,artifact,tgs-artifact,tgs,finding,bert-infer,bert-train,0.5,,4,1.5\n"
+        + "published,1,stock,mps,mps,validation,bert-infer,bert-train,0.5,,4,30\n"
         + "published,1,artifact,tally,tally,validation,bert-infer,bert-train,0.5,,1.1,\n"
         + "measured,2,stock,gate,gate,validation,bert-base-384-infer,bert-base-384-train,0.5,,1.4,1.4\n"
 }
@@ -37,14 +38,11 @@ fn points_are_those_with_both_numbers() {
     let picture = fidelity::picture(&known).unwrap();
     assert_readable("fidelity", &picture);
     assert!(picture.title.contains("SIMULATED · INCOMPLETE RUN") && says(&picture, "1 known pairs without"));
-    // 7 / 4 and 1.4 / 1.4 are within 2; 20 / 2 is not; the finding is no test.
-    assert!(says(&picture, "as 2 of 3 full points are"));
-    assert!(
-        says(&picture, "published, A100; artifact profiles")
-            && says(&picture, "measured, H200; stock profiles")
-    );
+    // 7 / 4 and 1.4 / 1.4 are within 2; 20 / 2 and 30 / 4 are not; the finding is no test.
+    assert!(says(&picture, "as 2 of 4 full points are"));
+    assert!(says(&picture, "A100, artifact profiles") && says(&picture, "H200, stock profiles"));
     let csv = fidelity::csv(&known);
-    assert_eq!(csv.lines().count(), 1 + 4);
+    assert_eq!(csv.lines().count(), 1 + 5);
     assert!(csv.contains("published,artifact,1,tgs,finding,bert-infer,bert-train,0.5,,4,1.5\n"), "{csv}");
 }
 
