@@ -181,13 +181,8 @@ impl Experiment {
         filled_without_repeats("inference", &wire.inference)?;
         filled_without_repeats("training", &wire.training)?;
         filled_without_repeats("seeds", &wire.seeds)?;
-        for (field, names) in [("systems", &wire.systems), ("alone", &wire.alone)] {
-            for name in names {
-                let system = sim::System::parse(name).context(field)?;
-                // One spelling per system, so that no table has it twice.
-                ensure!(system.name() == name, "{field}: write `{name}` as `{system}`");
-            }
-        }
+        are_systems("systems", &wire.systems)?;
+        are_systems("alone", &wire.alone)?;
         if let Some(twice) = first_repeat(&wire.alone) {
             bail!("alone: \"{twice}\" is listed twice");
         }
@@ -257,6 +252,15 @@ fn filled_without_repeats<T: PartialEq + std::fmt::Debug>(name: &str, list: &[T]
     ensure!(!list.is_empty(), "{name} is empty");
     if let Some(twice) = first_repeat(list) {
         bail!("{name}: {twice:?} is listed twice");
+    }
+    Ok(())
+}
+
+/// Known systems, each in one spelling, so that no table has one twice.
+fn are_systems(field: &str, names: &[String]) -> Result<()> {
+    for name in names {
+        let system = sim::System::parse(name).with_context(|| field.to_owned())?;
+        ensure!(system.name() == name, "{field}: write `{name}` as `{system}`");
     }
     Ok(())
 }

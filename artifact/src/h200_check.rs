@@ -14,6 +14,9 @@ pub const ID: &str = "h200-check";
 /// The server of the measured cells.
 pub const INFERENCE: &str = "bert-base-384-infer";
 
+/// The load of the measured cells; the text beside their numbers says so.
+pub const LOAD: f64 = 0.5;
+
 /// What was measured, below the experiments; the text beside it says how.
 pub const MEASURED: &str = "h200-check-measured.csv";
 

@@ -48,6 +48,14 @@ impl Scale {
         .clamp(0.0, 1.0)
     }
 
+    /// Where the axis begins.
+    pub fn lowest(&self) -> f64 {
+        match *self {
+            Scale::Log { lo, .. } => lo,
+            Scale::Linear { .. } => 0.0,
+        }
+    }
+
     /// Values with a grid line, and their labels.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         match *self {

@@ -42,6 +42,8 @@ pub struct Number {
     /// Rows with and without a result.
     pub ok: usize,
     pub lost: usize,
+    /// Any seed overloaded.
+    pub overloaded: bool,
     /// Requests behind the p99: the fewest of any seed.
     pub requests: Option<u64>,
     /// Of the high-priority server, ms: the median of the seeds.
@@ -134,6 +136,7 @@ impl Number {
             clients,
             ok: ok.len(),
             lost: rows.len() - ok.len(),
+            overloaded: ok.iter().any(|r| r.overloaded == Some(true)),
             requests: ok.iter().filter_map(|r| r.service_n).min(),
             p99_ms: Spread::of(&p99, stats::median),
             per_minute: Spread::of(&ok.iter().filter_map(|r| served(r)).collect::<Vec<_>>(), stats::mean),
@@ -209,7 +212,7 @@ pub fn panels(picture: &mut Picture, y: i32, crowd: &Crowd) -> Result<i32> {
             let point = |n: &Number| Point {
                 x: n.clients as f64,
                 y: if i == 0 { n.p99_ms } else { n.per_minute.map(thousands) },
-                hollow: false,
+                hollow: n.overloaded,
                 few: i == 0 && n.few(),
             };
             let points: Vec<Point> = line.points.iter().map(point).collect();
@@ -250,6 +253,9 @@ pub fn notes(crowd: &Crowd) -> Vec<String> {
     if crowd.numbers().any(Number::few) {
         notes.push(page::FEW_RULE.to_owned());
     }
+    if crowd.numbers().any(|n| n.overloaded) {
+        notes.push(format!("Hollow: {}", page::OVERLOAD_RULE));
+    }
     let lost: usize = crowd.numbers().map(|n| n.lost).sum();
     if lost > 0 {
         notes.push(format!("x: no number ({} cells failed or were skipped).", number(lost as f64, 0)));
@@ -260,14 +266,15 @@ pub fn notes(crowd: &Crowd) -> Vec<String> {
 /// Exactly the numbers drawn, one row per point.
 pub fn csv(crowd: &Crowd) -> String {
     let mut out = Csv::new(
-        "backend machine inference load system arrivals clients rows_ok rows_lost requests alone_p99_ms p99_ms p99_min_ms \
+        "backend machine inference load system arrivals clients rows_ok rows_lost overloaded requests alone_p99_ms p99_ms p99_min_ms \
          p99_max_ms offered_per_minute requests_per_minute requests_per_minute_min requests_per_minute_max",
     );
     for line in &crowd.lines {
         for n in &line.points {
             out.text(csv::backend(crowd.facts.backend)).text(&crowd.facts.machine).text(&crowd.inference);
             out.real(Some(crowd.facts.load)).text(&line.system.id).text(&line.arrivals);
-            out.count(Some(n.clients)).count(Some(n.ok as u64)).count(Some(n.lost as u64)).count(n.requests);
+            out.count(Some(n.clients)).count(Some(n.ok as u64)).count(Some(n.lost as u64));
+            out.text(if n.overloaded { "true" } else { "false" }).count(n.requests);
             out.real(crowd.alone_p99_ms).spread(n.p99_ms);
             out.real(crowd.offered().map(|each| each * n.clients as f64)).spread(n.per_minute).end();
         }

@@ -161,7 +161,7 @@ pub fn picture(dots: &Dots) -> Result<Picture> {
             let foot =
                 chart.frame(&mut picture, "end-to-end p99 / alone (log)", ticks, &x.ticks(), x_title)?;
             below = below.max(foot);
-            let (low, high) = (lowest(x).max(lowest(upright)), x1.min(y1));
+            let (low, high) = (x.lowest().max(upright.lowest()), x1.min(y1));
             picture.line(chart.at(low, low), chart.at(high, high), 3, GREY);
             for dot in dots.of_server(server) {
                 let (a, b) = dot.ratios();
@@ -183,16 +183,8 @@ pub fn picture(dots: &Dots) -> Result<Picture> {
     Ok(picture)
 }
 
-/// Where a logarithmic axis begins.
-fn lowest(scale: Scale) -> f64 {
-    match scale {
-        Scale::Log { lo, .. } => lo,
-        Scale::Linear { .. } => 0.0,
-    }
-}
-
 /// As in the load sweep: rate control differs from the others in form as well.
-fn form(system: &str) -> Form {
+pub fn form(system: &str) -> Form {
     if system.starts_with("tgs") { Form::Square } else { Form::Disc }
 }
 

@@ -10,6 +10,7 @@ pub mod canvas;
 pub mod chart;
 pub mod crowd;
 pub mod csv;
+pub mod fidelity;
 pub mod fig10;
 pub mod fig4;
 pub mod fig5;

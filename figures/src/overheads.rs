@@ -159,7 +159,7 @@ pub fn render(title: &str, records: &Records) -> Result<(String, String)> {
         let demo = published::aggregate(&rows, &s.system);
         let paper = published::paper_overhead(&s.system);
         let demo_share = of_tally.zip(demo).map(|(t, d)| t.system_throughput / d.system_throughput);
-        let paper_share = if s.system == "tgs" {
+        let paper_share = if s.system == published::TGS {
             format!("> {}", ratio(Some(published::PAPER_TALLY_OVER_TGS)))
         } else {
             String::new()
@@ -236,7 +236,7 @@ const NOTES: &str = "\
   the mean of the ratios per cell.
 - Paper: means over the paper's own pairs on an A100. Its throughput claim is against TGS.
 - Demo: the published A100 run, computed from `figures/reference/reference_a100.csv`, 12 pairs. Its TGS rows come
-  from a port whose rate control is disconnected, so they stand beside `tgs-artifact`; the paper's TGS number
-  stands beside `tgs`, although the paper may have used the same port.
+  from a port whose rate control is disconnected: `tgs-artifact`. The paper's TGS numbers stand there too; of which
+  revision its own runs were is unknown. Nothing published is of `tgs` and `tgs-mps`.
 - Overloaded cells have a growing queue, which service times leave out. An empty cell is a missing number.
 ";

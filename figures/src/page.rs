@@ -159,7 +159,8 @@ pub const P99_RULE: &str =
 /// What the dagger says.
 pub const FEW_RULE: &str = "†: fewer than 1,000 requests behind the p99, which is then close to the maximum.";
 
-const OVERLOAD_RULE: &str =
+/// What it means that a cell is marked as overloaded.
+pub const OVERLOAD_RULE: &str =
     "overloaded (requests arrive faster than they are served): service time leaves the growing queue out.";
 
 /// Notes that every grid needs: marks, repeats and variants. `throughput`: whether the figure shows it.

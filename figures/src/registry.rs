@@ -3,6 +3,7 @@
 use anyhow::{Result, anyhow};
 
 use crate::crowd::{self, Crowd};
+use crate::fidelity::{self, Known};
 use crate::fig6b::Loads;
 use crate::fig7a;
 use crate::fig9::Dots;
@@ -279,6 +280,21 @@ pub static ENTRIES: &[Entry] = &[
         render: |entry, inputs| {
             let (markdown, csv) = table3::render(entry.title, &inputs.path("mechanisms.csv"))?;
             Ok(table(entry, markdown, csv))
+        },
+    },
+    Entry {
+        id: "fidelity",
+        title: "Simulated slowdowns beside known ones",
+        experiments: &[],
+        records: &["fidelity-pairs.csv"],
+        aliases: &[],
+        upstream: "none",
+        paper_number: "ours, not in the paper's scripts",
+        note: "drawn by `cargo xtask fidelity`",
+        render: |entry, inputs| {
+            let (text, path) = inputs.text(entry.records[0])?;
+            let known = Known::of(&Fields::parse(&text, &path)?)?;
+            figure(entry, &fidelity::picture(&known)?, fidelity::csv(&known))
         },
     },
     Entry {

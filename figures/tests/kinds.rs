@@ -95,7 +95,7 @@ fn a_crowd_is_drawn_with_the_numbers_of_its_table() {
     let csv = crowd::csv(&whole);
     let first = csv.lines().nth(1).unwrap();
     assert!(
-        first.starts_with("sim,synthetic,bert-infer,0.1,tally,independent,1,1,0,2400,4,4.001,"),
+        first.starts_with("sim,synthetic,bert-infer,0.1,tally,independent,1,1,0,false,2400,4,4.001,"),
         "{first}"
     );
     // Ten servers of 10 requests a second.
@@ -123,7 +123,36 @@ fn a_lost_cell_of_a_crowd_breaks_its_line() {
     // Two pieces less in each of the two plots.
     assert_eq!(lines(&whole) - lines(&broken), 4);
     assert!(says(&broken, "1 cells failed") && says(&broken, "INCOMPLETE RUN"));
-    assert!(crowd::csv(&crowd(&lost)).contains("tally,independent,2,0,1,,4,,,,1200,,,"));
+    assert!(crowd::csv(&crowd(&lost)).contains("tally,independent,2,0,1,false,,4,,,,1200,,,"));
+}
+
+#[test]
+fn an_overloaded_cell_of_a_crowd_is_hollow() {
+    let table = crowd_table();
+    let at = COLUMNS.split_whitespace().position(|column| column == "overloaded").unwrap();
+    let overloaded: String = table
+        .lines()
+        .map(|line| {
+            let mut fields: Vec<&str> = line.split(',').collect();
+            if line.contains(",tally,") && line.ends_with(",10,coinciding,,") {
+                fields[at] = "true";
+            }
+            fields.join(",") + "\n"
+        })
+        .collect();
+    let (plain, marked) = (crowd(&table), crowd(&overloaded));
+    assert!(crowd::csv(&marked).contains("tally,coinciding,10,1,0,true,2400,"), "{}", crowd::csv(&marked));
+    assert!(!crowd::csv(&plain).contains(",true,"));
+    let (plain, marked) = (crowd::picture(&plain).unwrap(), crowd::picture(&marked).unwrap());
+    assert!(!says(&plain, "Hollow: overloaded") && says(&marked, "Hollow: overloaded"));
+    // A white middle in each of the two plots.
+    assert_eq!(marked.shapes.len(), plain.shapes.len() + 2 + notes_more(&plain, &marked));
+}
+
+/// Lines of text that the second has more.
+fn notes_more(a: &Picture, b: &Picture) -> usize {
+    let texts = |p: &Picture| p.shapes.iter().filter(|s| matches!(s, Shape::Text(_))).count();
+    texts(b) - texts(a)
 }
 
 #[test]

@@ -92,14 +92,18 @@ pub fn pass_on(verb: &str) -> Result<u8> {
     binaries.run("artifact", &arguments)
 }
 
-/// Whether the folder holds a table that a figure is made from; those are named like the figure.
+/// Whether the folder holds a table that a figure is made from; those are named like the figure, but for the one of
+/// `cargo xtask fidelity`.
 pub fn has_figures(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
-        name.starts_with("fig") && name.ends_with(".csv")
+        (name.starts_with("fig") && name.ends_with(".csv")) || name == PAIRS
     })
 }
+
+/// What `artifact fidelity` leaves for its figure.
+pub const PAIRS: &str = "fidelity-pairs.csv";
 
 /// Writes the report of a run folder.
 ///

@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
         Verb::Bench(_) => bench::run(),
-        Verb::Fidelity(_) => fidelity::run(),
+        Verb::Fidelity(flags) => fidelity::run(flags),
         Verb::Workloads(_) => workloads::run(),
         Verb::Container(flags) => container::run(flags),
     };

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 /// The exit code of `artifact reproduce` when it went through and some cells failed.
-const CELLS_FAILED: u8 = 3;
+pub const CELLS_FAILED: u8 = 3;
 
 /// Runs the verb; `first` goes in front of what the user typed.
 ///
@@ -45,7 +45,7 @@ fn simulate(flags: &flags::Reproduce, first: &[&str], because: &str) -> Result<u
 }
 
 /// A line on stdout; a reader that has gone away is no reason to stop.
-fn say(line: &str) {
+pub fn say(line: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -194,6 +194,15 @@ fn measured_run(folder: &Path) -> Result<(&Path, RunInfo)> {
         "{} was simulated (run.toml says so); --measured wants a run of `cargo xtask reproduce --backend gpu`",
         folder.display()
     );
+    // The label may name a set of recordings behind the machine.
+    let machine = info.machine.split(',').next().unwrap_or_default();
+    ensure!(
+        machine == RECORDED_ON,
+        "{} was measured on `{}` (run.toml says so), but its cells are simulated on `{RECORDED_ON}`, where the kernels were \
+         recorded; next: give the folder of a run on that GPU",
+        folder.display(),
+        info.machine
+    );
     Ok((folder, info))
 }
 
@@ -222,15 +231,16 @@ fn beside_folder(session: &mut Session, folder: &Path, size: &str) -> Result<Vec
     Ok(pairs)
 }
 
-/// Known pairs beside the simulated ones of the same names; known pairs of jobs that were not simulated are left out.
+/// Known pairs beside the simulated ones of the same names, load and seed; known pairs that no system was simulated with are
+/// left out.
 fn beside(truths: &[Truth], simulated: &[Truth], profiles: &str, role: impl Fn(&Truth) -> Role) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (at, truth) in truths.iter().enumerate() {
-        let jobs = |t: &&Truth| t.inference == truth.inference && t.training == truth.training;
-        if !simulated.iter().any(|t| jobs(&t)) {
+        let mut cell = simulated.iter().filter(|t| t.same_cell(truth)).peekable();
+        if cell.peek().is_none() {
             continue;
         }
-        let own = simulated.iter().filter(jobs).find(|t| t.system == truth.system);
+        let own = cell.find(|t| t.system == truth.system);
         pairs.push(Pair {
             truth: truth.clone(),
             role: role(truth),
@@ -250,6 +260,15 @@ fn groups(pairs: &[Pair]) -> Vec<&[Pair]> {
     pairs.chunk_by(|a, b| key(a) == key(b)).collect()
 }
 
+/// `, about ... left` by the pace of the variants after the first, of which `done` are; nothing before there is one.
+fn time_left(seconds: f64, done: usize, count: usize) -> String {
+    if done == 0 {
+        return String::new();
+    }
+    let left = seconds / done as f64 * (count - 1 - done) as f64;
+    format!(", about {} left", progress::time(left))
+}
+
 /// Every rule of the recording machine at half and twice its value.
 fn vary(session: &mut Session) -> Result<Vec<Line>> {
     let experiment = session.experiment(sensitivity::EXPERIMENT)?;
@@ -266,6 +285,7 @@ fn vary(session: &mut Session) -> Result<Vec<Line>> {
     let base = sensitivity::quantities(&rows);
     let mut lines = Vec::new();
     let mut variant = 1;
+    let began = Instant::now();
     for (name, rule) in &rules {
         for factor in sensitivity::FACTORS {
             variant += 1;
@@ -274,7 +294,8 @@ fn vary(session: &mut Session) -> Result<Vec<Line>> {
                 .iter()
                 .find(|(other, _)| other == name)
                 .map_or(f64::NAN, |(_, rule)| rule.value);
-            let what = format!("sensitivity, variant {variant} of {count} ({name} x {factor})");
+            let left = time_left(began.elapsed().as_secs_f64(), variant - 2, count);
+            let what = format!("sensitivity, variant {variant} of {count} ({name} x {factor}){left}");
             let rows = session.simulate(&what, &experiment, &library.with_machine(machine))?;
             let own = sensitivity::quantities(&rows);
             lines.extend(sensitivity::lines(
@@ -348,13 +369,14 @@ fn write(
     for note in notes {
         say(&format!("{note}\n"));
     }
-    say(&format!("all numbers named `sim` are simulated; pairs and records in {}\n", folder.display()));
+    say(&format!("SIMULATED: all numbers named `sim`; pairs and records in {}\n", folder.display()));
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::Load;
     use crate::fidelity::split::Source;
 
     fn truth(system: &str, training: &str, slowdown: f64) -> Truth {
@@ -364,6 +386,8 @@ mod tests {
             system: system.to_owned(),
             inference: "a".to_owned(),
             training: training.to_owned(),
+            load: Load::new(0.5).unwrap(),
+            seed: None,
             slowdown,
             be_norm: None,
         }
@@ -379,6 +403,39 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_meets_the_simulation_of_its_load_and_seed() {
+        let at = |slowdown: f64, load: f64, seed| Truth {
+            load: Load::new(load).unwrap(),
+            seed: Some(seed),
+            ..truth("mps", "t", slowdown)
+        };
+        let known = [at(2.0, 0.1, 1), at(4.0, 0.5, 1), at(5.0, 0.5, 2), at(9.0, 0.9, 1)];
+        // In another order, and without the load 0.9.
+        let simulated = [at(50.0, 0.5, 2), at(40.0, 0.5, 1), at(20.0, 0.1, 1)];
+        let pairs = beside(&known, &simulated, "stock", |_| Role::Validation);
+        let found: Vec<_> = pairs.iter().map(|p| (p.truth.slowdown, p.simulated)).collect();
+        assert_eq!(found, [(2.0, Some(20.0)), (4.0, Some(40.0)), (5.0, Some(50.0))]);
+    }
+
+    #[test]
+    fn reference_experiments_have_one_load_and_seed() {
+        let root = Root::at(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap());
+        // Known pairs without a seed meet whatever seed was simulated, so it must be one.
+        for id in [EXPERIMENT, TGS, h200_check::ID] {
+            let experiment = Experiment::load(&root, id, Size::Default).unwrap();
+            assert_eq!((experiment.loads.len(), experiment.seeds.len()), (1, 1), "{id}");
+            assert_eq!(experiment.loads[0].ratio(), h200_check::LOAD, "{id}");
+        }
+    }
+
+    #[test]
+    fn the_time_left_is_that_of_the_variants_left() {
+        assert_eq!(time_left(5.0, 0, 11), "");
+        // 20 s for 2 of 10 variants.
+        assert_eq!(time_left(20.0, 2, 11), format!(", about {} left", progress::time(80.0)));
+    }
+
+    #[test]
     fn sets_of_recordings_are_scored_apart() {
         let known = [truth("mps", "t", 2.0)];
         let of = |set| beside(&known, &[truth("mps", "t", 3.0)], set, |_| Role::Validation);
@@ -387,16 +444,19 @@ mod tests {
     }
 
     #[test]
-    fn a_simulated_folder_is_no_measurement() {
+    fn only_measurements_on_the_recording_machine_are_compared() {
         let folder = tempfile::tempdir().unwrap();
-        let write = |backend: &str| {
-            let text = format!("machine = \"h200\"\nbackend = \"{backend}\"\nsize = \"default\"\n");
+        let write = |machine: &str, backend: &str| {
+            let text = format!("machine = \"{machine}\"\nbackend = \"{backend}\"\nsize = \"default\"\n");
             std::fs::write(folder.path().join("run.toml"), text).unwrap();
         };
-        write("sim");
+        write("h200", "sim");
         let error = measured_run(folder.path()).unwrap_err().to_string();
         assert!(error.contains("was simulated") && error.contains("--backend gpu"), "{error}");
-        write("gpu");
+        write("a100", "gpu");
+        let error = measured_run(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("measured on `a100`") && error.contains("`h200`"), "{error}");
+        write("h200", "gpu");
         measured_run(folder.path()).unwrap();
     }
 }

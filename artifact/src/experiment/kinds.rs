@@ -1,6 +1,6 @@
 //! The kinds of experiments beside pairs: what else a file may describe, and how it reads.
 
-use super::{Experiment, FEWEST_REQUESTS, filled_without_repeats, replace};
+use super::{Experiment, FEWEST_REQUESTS, are_systems, filled_without_repeats, replace};
 use crate::cell::{Load, Pattern, Source, Span};
 use anyhow::{Context, Result, ensure};
 use flags::Size;
@@ -167,7 +167,7 @@ fn crowd(mut wire: CrowdWire, size: Size) -> Result<Experiment> {
     filled_without_repeats("clients", &clients)?;
     filled_without_repeats("arrivals", &wire.arrivals)?;
     filled_without_repeats("seeds", &wire.seeds)?;
-    systems_are_known(&wire.systems)?;
+    are_systems("systems", &wire.systems)?;
     if let Some(wrong) = clients.iter().find(|n| !(1..=sim::MOST_JOBS as u8).contains(n)) {
         anyhow::bail!("clients: {wrong} servers are not between 1 and {}", sim::MOST_JOBS);
     }
@@ -198,7 +198,7 @@ fn timeline(mut wire: TimelineWire, size: Size) -> Result<Experiment> {
     replace(&mut wire.seconds, form.seconds);
     let seconds = wire.seconds;
     filled_without_repeats("systems", &wire.systems)?;
-    systems_are_known(&wire.systems)?;
+    are_systems("systems", &wire.systems)?;
     let Intervals { arrivals_seconds, latency_seconds, progress_seconds } = wire.intervals;
     for (name, length) in [
         ("arrivals_seconds", arrivals_seconds),
@@ -265,13 +265,6 @@ fn span(seconds: u64) -> Result<Span> {
     Ok(Span { min_seconds: seconds, min_requests: FEWEST_REQUESTS })
 }
 
-fn systems_are_known(systems: &[String]) -> Result<()> {
-    for system in systems {
-        sim::System::parse(system).context("systems")?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,6 +327,8 @@ mod tests {
             (CROWD, "\"coinciding\"", "\"equal\"", "unknown variant `equal`"),
             (CROWD, "load = 0.1", "loads = [0.1]", "unknown field `loads`"),
             (CROWD, "[\"mps\"]", "[\"mqs\"]", "unknown system `mqs`"),
+            (CROWD, "[\"mps\"]", "[\"gate:depth=02\"]", "write `gate:depth=02` as `gate:depth=2`"),
+            (TIMELINE, "[\"mps\"]", "[\"gate:depth=02\"]", "write `gate:depth=02` as `gate:depth=2`"),
             (TIMELINE, "seconds = 60", "seconds = 65", "arrivals_seconds = 3 does not divide the 65 s"),
             (TIMELINE, "training = \"t\"", "training = [\"t\"]", "line"),
             (TIMELINE, "seed = 1", "seed = 1\nclients = [1]", "unknown field `clients`"),

@@ -18,6 +18,8 @@ struct PairRow<'a> {
     role: &'a str,
     inference: &'a str,
     training: &'a str,
+    load: f64,
+    seed: Option<u64>,
     known_slowdown: f64,
     simulated_slowdown: Option<f64>,
     null_slowdown: Option<f64>,
@@ -55,6 +57,8 @@ fn pair_row(pair: &Pair) -> PairRow<'_> {
         role: pair.role.name(),
         inference: &pair.truth.inference,
         training: &pair.truth.training,
+        load: pair.truth.load.ratio(),
+        seed: pair.truth.seed,
         known_slowdown: pair.truth.slowdown,
         simulated_slowdown: pair.simulated,
         null_slowdown: pair.null,
@@ -96,15 +100,17 @@ pub fn scores(scores: &[Score]) -> String {
         );
     }
     for s in scores.iter().filter(|s| s.ordered.is_some()) {
-        let (right, compared, null) = (s.ordered_right, s.ordered, s.null_ordered_right);
+        let (right, compared) = (s.ordered_right, s.ordered);
         let _ = writeln!(
             text,
-            "\nOrder of the systems beside the same jobs ({}, {} profiles): {} of {} right, the null model {}.",
+            "\nOrder of the systems beside the same jobs ({}, {} profiles): {} of {} right, the null model {} of \
+             the {} that it orders.",
             s.source,
             s.profiles,
             right.unwrap_or_default(),
             compared.unwrap_or_default(),
-            null.unwrap_or_default()
+            s.null_ordered_right.unwrap_or_default(),
+            s.null_ordered.unwrap_or_default()
         );
     }
     text
@@ -131,6 +137,19 @@ pub fn sensitivity(lines: &[Line]) -> String {
             line.verdict.unwrap_or_default(),
             number(line.number, 2),
             number(line.base_number, 2)
+        );
+    }
+    // Without cells there is no flip, which must not read as "none".
+    let undecided: Vec<&Line> = lines.iter().filter(|line| line.undecided()).collect();
+    if !undecided.is_empty() {
+        text += "\nundecided, as a cell behind them has no number:\n\n";
+    }
+    for line in undecided {
+        let of = if line.base_verdict.is_none() { "base" } else { "variant" };
+        let _ = writeln!(
+            text,
+            "- {} x {} ({}): \"{}\" (in the {of})",
+            line.parameter, line.factor, line.origin, line.quantity
         );
     }
     let columns: Vec<&str> = {
@@ -172,19 +191,21 @@ pub fn sensitivity(lines: &[Line]) -> String {
 
 /// The pairs as a Markdown table.
 pub fn pairs(pairs: &[Pair]) -> String {
-    let mut text = "| source | profiles | system | inference | training | known | simulated | ratio | null | BE known | sim |\n\
-                    | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+    let mut text = "| source | profiles | system | inference | training | load | seed | known | simulated | ratio | null | BE known | sim |\n\
+                    | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         .to_owned();
     for pair in pairs {
         let t = &pair.truth;
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {:.2} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {:.2} | {} | {} | {} | {} | {} |",
             t.source.name(),
             pair.profiles,
             pair.simulated_system,
             t.inference,
             t.training,
+            t.load,
+            t.seed.map(|seed| seed.to_string()).unwrap_or_default(),
             t.slowdown,
             number(pair.simulated, 2),
             number(pair.simulated.map(|s| s / t.slowdown), 2),
@@ -194,4 +215,37 @@ pub fn pairs(pairs: &[Pair]) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fidelity::sensitivity::{self, quantities, rules};
+    use crate::summary::Row;
+
+    #[test]
+    fn a_variant_without_cells_is_undecided() {
+        let row = |system: &str, overhead: Option<f64>| Row {
+            kind: "pair".to_owned(),
+            system: system.to_owned(),
+            status: if overhead.is_some() { "ok" } else { "failed" }.to_owned(),
+            p99_overhead: overhead,
+            ..Row::default()
+        };
+        let rows = |tally| [row("tally", tally), row("mps-priority", Some(0.5)), row("mps", Some(0.9))];
+        let machine = sim::Machine::parse(include_str!("../../../machines/h200.toml")).unwrap();
+        let (name, rule) = &rules(&machine).unwrap()[0];
+        let (base, failed) = (quantities(&rows(Some(0.1))), quantities(&rows(None)));
+        let lines = sensitivity::lines("h200", (name, rule), 2.0, 1.0, &base, &failed);
+        let text = super::sensitivity(&lines);
+        let line = |conclusion: &str, of: &str| {
+            format!("- {name} x 2 ({}): \"{conclusion}\" (in the {of})", lines[0].origin)
+        };
+        assert!(text.contains(&line("tally below mps-priority", "variant")), "{text}");
+        // The gate was not run at all.
+        assert!(text.contains(&line("gate below mps-priority", "base")), "{text}");
+        // Decided, and a number by itself.
+        assert!(!text.contains("\"mps-priority below mps\"") && !text.contains("\"mean p99"), "{text}");
+        let decided = sensitivity::lines("h200", (name, rule), 2.0, 1.0, &base, &base);
+        assert!(!decided.iter().any(|line| line.quantity == "tally below mps-priority" && line.undecided()));
+    }
 }

@@ -38,12 +38,13 @@ impl Pair {
 }
 
 /// The prediction without a mechanism for `truths[at]`: the median of the other trainings beside the same server under the
-/// same system.
+/// same system and arrivals.
 pub fn null(truths: &[Truth], at: usize) -> Option<f64> {
     let own = &truths[at];
     let mut others: Vec<f64> = truths
         .iter()
         .filter(|t| t.system == own.system && t.inference == own.inference && t.training != own.training)
+        .filter(|t| t.same_arrivals(own))
         .map(|t| t.slowdown)
         .collect();
     median(&mut others)
@@ -80,6 +81,8 @@ pub struct Score {
     /// Pairs of systems beside the same two jobs whose known p99s differ by over 10 %, and how many are in the right order.
     pub ordered: Option<usize>,
     pub ordered_right: Option<usize>,
+    /// Those of them that the null model orders at all: it has both predictions, and they differ.
+    pub null_ordered: Option<usize>,
     pub null_ordered_right: Option<usize>,
 }
 
@@ -135,11 +138,12 @@ fn source(pairs: &[&Pair]) -> String {
 
 /// Whether systems are ranked as they are known to be.
 fn order(pairs: &[&Pair]) -> Option<Score> {
-    let (mut compared, mut right, mut null_right) = (0, 0, 0);
+    let (mut compared, mut right) = (0, 0);
+    let (mut null_compared, mut null_right) = (0, 0);
     for (i, a) in pairs.iter().enumerate() {
         for b in &pairs[i + 1..] {
             let (x, y) = (&a.truth, &b.truth);
-            let same = (x.run, &x.inference, &x.training) == (y.run, &y.inference, &y.training);
+            let same = x.run == y.run && x.same_cell(y);
             let apart = (x.slowdown - y.slowdown).abs() > TIE * x.slowdown.min(y.slowdown);
             let (Some(sim_x), Some(sim_y)) = (a.simulated, b.simulated) else { continue };
             if !same || !apart {
@@ -147,8 +151,10 @@ fn order(pairs: &[&Pair]) -> Option<Score> {
             }
             compared += 1;
             right += usize::from((x.slowdown < y.slowdown) == (sim_x < sim_y));
-            let null = a.null.zip(b.null);
-            null_right += usize::from(null.is_some_and(|(m, n)| (x.slowdown < y.slowdown) == (m < n)));
+            if let Some((m, n)) = a.null.zip(b.null).filter(|(m, n)| m != n) {
+                null_compared += 1;
+                null_right += usize::from((x.slowdown < y.slowdown) == (m < n));
+            }
         }
     }
     let first = pairs.first()?;
@@ -160,6 +166,7 @@ fn order(pairs: &[&Pair]) -> Option<Score> {
         pairs: pairs.iter().filter(|p| p.simulated.is_some()).count(),
         ordered: Some(compared),
         ordered_right: Some(right),
+        null_ordered: Some(null_compared),
         null_ordered_right: Some(null_right),
         ..Score::default()
     })
@@ -168,6 +175,7 @@ fn order(pairs: &[&Pair]) -> Option<Score> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cell::Load;
 
     fn truth(system: &str, training: &str, slowdown: f64) -> Truth {
         Truth {
@@ -176,6 +184,8 @@ mod tests {
             system: system.to_owned(),
             inference: "a".to_owned(),
             training: training.to_owned(),
+            load: Load::new(0.5).unwrap(),
+            seed: None,
             slowdown,
             be_norm: Some(0.5),
         }
@@ -204,6 +214,22 @@ mod tests {
     }
 
     #[test]
+    fn other_loads_and_seeds_are_other_cells() {
+        let at = |truth: Truth, load: f64, seed| Truth { load: Load::new(load).unwrap(), seed, ..truth };
+        let truths = [
+            at(truth("mps", "t", 2.0), 0.5, Some(1)),
+            at(truth("mps", "u", 4.0), 0.5, Some(1)),
+            at(truth("mps", "u", 9.0), 0.9, Some(1)),
+            at(truth("mps", "u", 7.0), 0.5, Some(2)),
+            at(truth("tally", "t", 9.0), 0.9, Some(1)),
+            at(truth("tally", "t", 1.0), 0.5, Some(2)),
+        ];
+        assert_eq!(null(&truths, 0), Some(4.0));
+        let order = scores(&pairs(&truths, &[1.0; 6])).pop().unwrap();
+        assert_eq!((order.ordered, order.ordered_right), (Some(0), Some(0)));
+    }
+
+    #[test]
     fn scores_by_hand() {
         let truths = [truth("mps", "t", 2.0), truth("mps", "u", 4.0), truth("mps", "v", 8.0)];
         // Off by factors of 2, 1 and 0.5; the null predicts 6, 5 and 3.
@@ -225,7 +251,32 @@ mod tests {
         let scores = scores(&pairs(&truths, &[1.0, 3.0, 2.0, 9.0]));
         let order = scores.last().unwrap();
         assert_eq!((order.ordered, order.ordered_right), (Some(2), Some(1)));
-        assert_eq!(order.null_ordered_right, Some(0));
+        // Of a, b and c beside t only c has another training to predict it by.
+        assert_eq!((order.null_ordered, order.null_ordered_right), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn the_null_model_is_counted_where_it_orders() {
+        let truths = [
+            truth("a", "t", 1.0),
+            truth("a", "u", 3.0),
+            truth("b", "t", 2.0),
+            truth("b", "u", 1.5),
+            truth("c", "t", 4.0),
+            truth("d", "t", 8.0),
+            truth("c", "u", 3.0),
+        ];
+        // Beside t the null predicts 3, 1.5, 3 and nothing for a, b, c and d; beside u 1, 2 and 4 for a, b and c.
+        let order = scores(&pairs(&truths, &[1.0, 3.0, 2.0, 1.5, 4.0, 8.0, 3.0])).pop().unwrap();
+        // Six pairs beside t, two beside u, where a and c are a tie; all simulated as known.
+        assert_eq!((order.ordered, order.ordered_right), (Some(8), Some(8)));
+        // a and c beside t are a tie of the null, and d has none: left are a-b (wrong) and b-c (right) beside t, a-b (wrong)
+        // and b-c (right) beside u. The order of the arguments changes nothing.
+        assert_eq!((order.null_ordered, order.null_ordered_right), (Some(4), Some(2)));
+        let mut reversed: Vec<Truth> = truths.to_vec();
+        reversed.reverse();
+        let order = scores(&pairs(&reversed, &[3.0, 8.0, 4.0, 1.5, 2.0, 3.0, 1.0])).pop().unwrap();
+        assert_eq!((order.null_ordered, order.null_ordered_right), (Some(4), Some(2)));
     }
 
     #[test]

@@ -141,6 +141,13 @@ pub struct Line {
     pub flips: Option<bool>,
 }
 
+impl Line {
+    /// A conclusion that the cells of this variant, or those of the base, do not decide: a cell of them failed.
+    pub fn undecided(&self) -> bool {
+        self.flips.is_none() && CONCLUSIONS.iter().any(|conclusion| conclusion.id == self.quantity)
+    }
+}
+
 /// The lines of one variant beside the base.
 pub fn lines(
     machine: &str,

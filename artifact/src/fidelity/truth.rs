@@ -1,5 +1,6 @@
 //! Known slowdowns: published ones, measured ones, and those of a run folder.
 
+use crate::cell::Load;
 use crate::fidelity::split::Source;
 use crate::h200_check;
 use crate::root::Root;
@@ -10,6 +11,8 @@ use serde::Deserialize;
 /// The published rows, built in as in `figures`.
 const PUBLISHED: &str = include_str!("../../../figures/reference/reference_a100.csv");
 
+const PUBLISHED_FROM: &str = "in figures/reference/reference_a100.csv, as built in";
+
 /// One known pair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
@@ -19,10 +22,25 @@ pub struct Truth {
     pub system: String,
     pub inference: String,
     pub training: String,
+    pub load: Load,
+    /// Of our arrivals; `None` for arrivals of others, which are no seed of ours.
+    pub seed: Option<u64>,
     /// p99 over the p99 of the server alone.
     pub slowdown: f64,
     /// Best-effort throughput over that of the training alone.
     pub be_norm: Option<f64>,
+}
+
+impl Truth {
+    /// Whether both are of the same two jobs at the same load, and of the same arrivals where both have a seed.
+    pub fn same_cell(&self, other: &Truth) -> bool {
+        self.inference == other.inference && self.training == other.training && self.same_arrivals(other)
+    }
+
+    /// Whether both are of the same load, and of the same seed where both have one.
+    pub fn same_arrivals(&self, other: &Truth) -> bool {
+        self.load == other.load && self.seed.zip(other.seed).is_none_or(|(own, other)| own == other)
+    }
 }
 
 /// What is used of a published row.
@@ -30,6 +48,7 @@ pub struct Truth {
 struct PublishedRow {
     inference: String,
     training: String,
+    load: f64,
     system: String,
     p99_ms: f64,
     baseline_p99_ms: f64,
@@ -44,24 +63,27 @@ pub fn published() -> Result<Vec<Truth>> {
     let rows: Vec<PublishedRow> = csv::Reader::from_reader(PUBLISHED.as_bytes())
         .deserialize()
         .collect::<Result<_, _>>()
-        .context("in figures/reference/reference_a100.csv, as built in")?;
+        .context(PUBLISHED_FROM)?;
     let system = |name: &str| if name == "tgs" { "tgs-artifact".to_owned() } else { name.to_owned() };
     let training = |name: &str| match name {
         "whisper-large-v3" => "whisper-train".to_owned(),
         other => format!("{other}-train"),
     };
     let rows = rows.into_iter().filter(|row| row.system != "no-sharing");
-    Ok(rows
-        .map(|row| Truth {
+    rows.map(|row| {
+        Ok(Truth {
             source: Source::Published,
             run: 1,
             system: system(&row.system),
             inference: format!("{}-infer", row.inference),
             training: training(&row.training),
+            load: Load::new(row.load).context(PUBLISHED_FROM)?,
+            seed: None,
             slowdown: row.p99_ms / row.baseline_p99_ms,
             be_norm: row.be_norm_throughput,
         })
-        .collect())
+    })
+    .collect()
 }
 
 /// The measured pairs of `h200-check`; each run has its own server alone to compare with.
@@ -83,6 +105,8 @@ pub fn measured(root: &Root) -> Result<Vec<Truth>> {
                 system: row.system.clone(),
                 inference: h200_check::INFERENCE.to_owned(),
                 training: row.training.clone(),
+                load: Load::new(h200_check::LOAD)?,
+                seed: None,
                 slowdown: row.service_p99_ms / alone.service_p99_ms,
                 be_norm: row.be_norm,
             })
@@ -101,6 +125,8 @@ pub fn of_table(rows: &[Row], run: u32) -> Vec<Truth> {
                 system: row.system.clone(),
                 inference: row.inference.clone(),
                 training: row.training.clone(),
+                load: Load::new(row.load?).ok()?,
+                seed: Some(row.seed),
                 slowdown: 1.0 + row.p99_overhead?,
                 be_norm: row.be_norm,
             })

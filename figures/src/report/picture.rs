@@ -78,12 +78,16 @@ fn write(out: &mut String, node: Node, id: &str, depth: usize) -> Result<()> {
         if depth == 0 && matches!(key, "width" | "height") {
             continue;
         }
-        let value = match value.strip_prefix("url(#") {
-            Some(rest) => format!("url(#{id}-{rest}"),
+        let value = match reference(value) {
+            Some(own) => format!("url(#{id}-{own})"),
             None if key == "id" => format!("{id}-{value}"),
             None => value.to_owned(),
         };
-        ensure!(!value.contains("url(") || value.starts_with("url(#"), "the SVG refers to `{value}`");
+        let calls = key != "transform" && value.contains('(') && reference(&value).is_none();
+        // An escape could spell any name.
+        let escaped = value.contains('\\');
+        let refers = calls || escaped || (key == "transform" && value.to_ascii_lowercase().contains("url("));
+        ensure!(!refers, "the SVG refers to `{value}`");
         write!(out, " {key}=\"")?;
         write!(Escaper::new(out), "{value}")?;
         out.push('"');
@@ -106,6 +110,14 @@ fn write(out: &mut String, node: Node, id: &str, depth: usize) -> Result<()> {
     Ok(())
 }
 
+/// The id in `url(#id)`, if the value is that and nothing else.
+fn reference(value: &str) -> Option<&str> {
+    let (function, rest) = value.split_at_checked(4)?;
+    let own = rest.strip_prefix('#')?.strip_suffix(')')?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (function.eq_ignore_ascii_case("url(") && !own.is_empty() && own.chars().all(plain)).then_some(own)
+}
+
 const SVG: &str = "http://www.w3.org/2000/svg";
 
 #[cfg(test)]
@@ -121,7 +133,7 @@ mod tests {
     #[test]
     fn ids_are_the_figures_own_and_text_stays_text() {
         let shown = inline(
-            &svg("<clipPath id=\"c\"/><g clip-path=\"url(#c)\"><text x=\"1\">1 &lt; 2 &amp; 3</text></g>"),
+            &svg("<clipPath id=\"c\"/><g clip-path=\"URL(#c)\"><text x=\"1\">1 &lt; 2 &amp; 3</text></g>"),
             "fig5",
         );
         assert_eq!(
@@ -139,6 +151,13 @@ mod tests {
             ("<rect onclick=\"x\"/>", "`onclick`"),
             ("<rect fill=\"url(http://x/)\"/>", "http://x/"),
             ("<rect fill=\"red url(x)\"/>", "url(x)"),
+            ("<rect fill=\"url(#a) url(http://x)\"/>", "url(#a) url(http://x)"),
+            ("<rect fill=\"URL(http://x)\"/>", "URL(http://x)"),
+            ("<rect fill=\"Url( #a )\"/>", "Url( #a )"),
+            ("<rect fill=\"u\\72l(http://x)\"/>", "u\\72l"),
+            ("<rect fill=\"image-set('http://x' 1x)\"/>", "image-set"),
+            ("<rect fill=\"url(#a)b)\"/>", "url(#a)b)"),
+            ("<rect transform=\"URL(http://x)\"/>", "URL(http://x)"),
             ("<rect style=\"x\"/>", "`style`"),
             ("<a href=\"javascript:x\"/>", "<a>"),
             ("<text>", "not well formed"),

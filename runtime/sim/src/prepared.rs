@@ -270,8 +270,6 @@ fn step(launch: &Launch, node: bool, program: &Program, machine: &Machine) -> Re
         None => peak_per_ms * rules.default_dram_permille.value as u64 / 1000,
     };
     let dram_demand = (traffic_per_ms.min(peak_per_ms) * waves / launch.blocks).min(peak_per_ms / resident);
-    // Persistent and cluster kernels (cuBLASLt's nvjet) coordinate their blocks and must run as they are.
-    let cuttable = waves > 1 && cluster == 1 && !name.contains("nvjet");
     let form = Form {
         blocks: launch.blocks,
         need: Resources::of_block(&machine.sm, launch.threads, launch.regs, launch.smem),
@@ -283,7 +281,7 @@ fn step(launch: &Launch, node: bool, program: &Program, machine: &Machine) -> Re
         phases,
         sm_demand,
         dram_demand,
-        cuttable,
+        cuttable: launch.cuttable(name, machine),
     };
     Ok(Step { kind: launch.kind, form, gap_ns, host_ns: launch.host_ns })
 }

@@ -63,6 +63,13 @@ impl Launch {
         let capacity = clustered(u64::from(per_sm) * u64::from(machine.sms), self.cluster, machine.gpcs);
         (capacity > 0).then(|| self.blocks.div_ceil(capacity))
     }
+
+    /// Whether a gate can stop the kernel between its blocks: it has several rounds of them, and persistent and cluster
+    /// kernels (cuBLASLt's nvjet) coordinate their blocks and must run as they are. `name` is the kernel's.
+    pub fn cuttable(&self, name: &str, machine: &Machine) -> bool {
+        let several = self.waves(machine).is_some_and(|waves| waves > 1);
+        several && self.cluster.max(1) == 1 && !name.contains("nvjet")
+    }
 }
 
 /// A stretch of launches that ends with the host waiting for the device.
