@@ -31,7 +31,7 @@ const MANY_GROUPS: usize = 9;
 
 /// Groups of one multiprocessor at most. A list of more than [`MANY_GROUPS`] has one group of each of its kernels, but
 /// for the one that was placed last.
-const GROUPS: usize = SLOTS + 1;
+pub const GROUPS: usize = SLOTS + 1;
 
 /// Multiprocessors in the same state.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub struct Class {
     pub freed: bool,
     /// No other class has the same blocks: it was looked for since they last changed.
     unlike: bool,
+    /// The groups have changed since equal classes were last looked for.
+    changed: bool,
     /// In order of slot and end, so that equal states compare equal.
     pub groups: ArrayVec<Group, GROUPS>,
 }
@@ -85,6 +87,7 @@ impl Sms {
             found_for: 0,
             freed: true,
             unlike: false,
+            changed: true,
             groups: ArrayVec::new(),
         };
         Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false }
@@ -259,15 +262,20 @@ impl Sms {
             j -= 1;
             let (before, rest) = self.classes.split_at_mut(j);
             let class = &rest[0];
+            // Of two classes that have not changed it is known that they differ.
             let equal = |c: &&mut Class| {
-                c.first == class.first && c.free == class.free && c.groups[..] == class.groups[..]
+                (c.first == class.first && c.free == class.free)
+                    && (c.changed || class.changed)
+                    && c.groups[..] == class.groups[..]
             };
             if let Some(equal) = before.iter_mut().find(equal) {
                 equal.count += class.count;
                 equal.freed |= class.freed;
+                equal.changed |= class.changed;
                 self.remove(j);
             }
         }
+        self.classes_mut().iter_mut().for_each(|class| class.changed = false);
     }
 
     /// Joins classes that differ least in phase while there are many. Classes become more only by a partial placement, so
@@ -366,21 +374,21 @@ impl Class {
             [one, two] => one.end.min(two.end),
             [one, rest @ ..] => rest.iter().fold(one.end, |first, g| first.min(g.end)),
         };
-        (self.found_for, self.unlike) = (0, false);
+        (self.found_for, self.unlike, self.changed) = (0, false, true);
     }
 
     fn become_like(&mut self, other: &Class) {
-        let Class { count, room, free, first, room_at, found_for, freed, unlike, .. } = *other;
+        let Class { count, room, free, first, room_at, found_for, freed, unlike, changed, .. } = *other;
         self.groups.clear();
         self.groups.extend(other.groups.iter().copied());
         (self.count, self.room, self.free) = (count, room, free);
         (self.first, self.room_at, self.found_for) = (first, room_at, found_for);
-        (self.freed, self.unlike) = (freed, unlike);
+        (self.freed, self.unlike, self.changed) = (freed, unlike, changed);
     }
 
     /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
     fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
-        (self.found_for, self.unlike) = (0, false);
+        (self.found_for, self.unlike, self.changed) = (0, false, true);
         let (per_sm, taken) = (n as u16, need.times(n));
         self.free = self.free.without(&taken);
         let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
