@@ -117,6 +117,8 @@ pub struct Pool {
     left_over: bool,
     /// When that kernel places its last block if it refills its own places; `None` if not known.
     exhausted: Option<Ticks>,
+    /// What [`Pool::next`] said last may lie before the event.
+    pub too_early: bool,
     /// Ends of blocks and how many end then, while they are looked through; kept to be used again.
     ends: Vec<(Ticks, u64)>,
 }
@@ -136,6 +138,7 @@ impl Pool {
             changes: 1,
             left_over: false,
             exhausted: None,
+            too_early: false,
             ends: Vec::new(),
         }
     }
@@ -361,8 +364,10 @@ impl Pool {
     }
 
     /// When something happens here while nobody is slowed down: a block that ends matters only if it makes room or ends
-    /// its kernel.
-    pub fn next(&mut self, now: Ns, runs: &Runs) -> Ns {
+    /// its kernel. `now` is the time that the blocks were brought to. Unless asked for `exactly`, a time before may do, which
+    /// `too_early` tells: others mostly come before what took long to find.
+    pub fn next(&mut self, now: Ns, runs: &Runs, exactly: bool) -> Ns {
+        self.too_early = false;
         let mut next = Ticks::MAX;
         for &slot in &self.order {
             let run = &runs[usize::from(slot)];
@@ -385,7 +390,7 @@ impl Pool {
                     }
                 }
             }
-            next = next.min(self.exhaustion(placing, run, now * TICKS_PER_NS, next));
+            next = next.min(self.exhaustion(placing, run, now * TICKS_PER_NS, next, exactly));
         }
         if next == Ticks::MAX { Ns::MAX } else { next.div_ceil(TICKS_PER_NS) }
     }
@@ -405,7 +410,7 @@ impl Pool {
             let slot = self.order[i];
             let run = &runs[usize::from(slot)];
             let target = if Some(slot) == placing {
-                self.exhaustion(slot, run, ticks, Ticks::MAX)
+                self.exhaustion(slot, run, ticks, Ticks::MAX, true)
             } else {
                 first[usize::from(slot)]
             };
@@ -416,8 +421,9 @@ impl Pool {
         next
     }
 
-    /// When the placing kernel, refilling only its own places, places its last block, if that is before `limit`.
-    fn exhaustion(&mut self, placing: u8, run: &Run, now: Ticks, limit: Ticks) -> Ticks {
+    /// When the placing kernel, refilling only its own places, places its last block, if that is before `limit`. Unless
+    /// asked for `exactly`, a time before that may do.
+    fn exhaustion(&mut self, placing: u8, run: &Run, now: Ticks, limit: Ticks, exactly: bool) -> Ticks {
         if run.resident == 0 || run.first >= limit {
             return Ticks::MAX;
         }
@@ -435,8 +441,14 @@ impl Pool {
         }
         let rounds = if few { 0 } else { before_last / run.resident };
         let later = rounds * block;
-        if later >= limit {
+        // What runs ends after now.
+        let at_least = now + later;
+        if at_least >= limit {
             return Ticks::MAX;
+        }
+        if rounds > 0 && !exactly {
+            self.too_early = true;
+            return at_least;
         }
         let rest = run.pending - rounds * run.resident;
         let Some(end) = self.end_of(placing, rest, limit - later) else { return Ticks::MAX };
