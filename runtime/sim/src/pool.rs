@@ -516,7 +516,7 @@ fn room_at(class: &Class, placing: u8, runs: &Runs) -> Ticks {
         return if class.free.with(&group.taken).holds(&kernel.need) { group.end } else { Ticks::MAX };
     }
     let mut free = class.free;
-    let mut makes_room = |group: &Group| {
+    let makes_room = |group: &Group| {
         free = free.with(&group.taken);
         free.holds(&kernel.need).then_some(group.end)
     };

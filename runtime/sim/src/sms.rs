@@ -114,11 +114,6 @@ impl Sms {
         class.regroup();
     }
 
-    /// Multiprocessors and GPCs.
-    pub fn counts(&self) -> (u32, u32) {
-        (self.total, self.gpcs)
-    }
-
     /// Blocks of a kernel that an empty device holds.
     pub fn capacity(&self, kernel: &Kernel) -> u64 {
         kernel.capacity(self.total, self.gpcs)
@@ -255,27 +250,36 @@ impl Sms {
         }
     }
 
-    /// Joins classes that are in the same state by now.
+    /// For which of the first 64 classes something holds. Which ones cannot be predicted, so there is no branch for each.
+    fn bits(&mut self, mut holds: impl FnMut(&mut Class) -> bool) -> u64 {
+        let classes = self.classes_mut().iter_mut().take(u64::BITS as usize).enumerate();
+        classes.fold(0, |bits, (i, class)| bits | u64::from(holds(class)) << i)
+    }
+
+    /// Joins classes that are in the same state by now. Of classes that have not changed it is known that they differ.
     pub fn join_equal(&mut self) {
-        let mut j = self.live;
-        while j > 1 {
-            j -= 1;
-            let (before, rest) = self.classes.split_at_mut(j);
-            let class = &rest[0];
-            // Of two classes that have not changed it is known that they differ.
-            let equal = |c: &&mut Class| {
-                (c.first == class.first && c.free == class.free)
-                    && (c.changed || class.changed)
-                    && c.groups[..] == class.groups[..]
-            };
-            if let Some(equal) = before.iter_mut().find(equal) {
-                equal.count += class.count;
-                equal.freed |= class.freed;
-                equal.changed |= class.changed;
-                self.remove(j);
+        if self.live == 1 {
+            return;
+        }
+        let mut left = self.bits(|class| std::mem::take(&mut class.changed));
+        while left > 0 {
+            let j = left.ilog2() as usize;
+            left &= !(1 << j);
+            let Class { first, free, .. } = self.classes[j];
+            let mut alike = self.bits(|c| (c.first == first) & (c.free == free)) & !(1 << j);
+            while alike > 0 {
+                let i = alike.trailing_zeros() as usize;
+                alike &= alike - 1;
+                let (kept, other) = (i.min(j), i.max(j));
+                if self.classes[kept].groups[..] == self.classes[other].groups[..] {
+                    let Class { count, freed, .. } = self.classes[other];
+                    self.classes[kept].count += count;
+                    self.classes[kept].freed |= freed;
+                    self.remove(other);
+                    break;
+                }
             }
         }
-        self.classes_mut().iter_mut().for_each(|class| class.changed = false);
     }
 
     /// Joins classes that differ least in phase while there are many. Classes become more only by a partial placement, so
