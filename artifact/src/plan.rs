@@ -280,16 +280,19 @@ pub fn rate(system: &str) -> f64 {
     let name = system.split_once(':').map_or(system, |(name, _)| name);
     match name {
         "no-sharing" => 5000.0,
-        "tgs" | "tgs-mps" => 3800.0,
-        "time-slicing" => 2500.0,
-        "gate" | "gate-cubin" | "gate-mps" | "reef" | "orion" => 1000.0,
-        "tally" => 950.0,
-        "gate-mps-2" => 800.0,
-        "gate-mps-8" => 500.0,
-        "tally-no-transform" => 450.0,
-        "mps" | "partition" => 150.0,
+        "tgs" | "tgs-mps" => 3600.0,
+        "time-slicing" => 2400.0,
+        "gate" | "gate-cubin" => 1050.0,
+        "gate-mps" => 950.0,
+        "reef" => 800.0,
+        "tally" | "gate-mps-2" => 700.0,
+        "orion" => 500.0,
+        "gate-mps-8" => 450.0,
+        "tally-no-transform" => 350.0,
+        "mps" => 110.0,
+        "partition" => 55.0,
         // Priorities without scheduling: mps-priority, tally-no-scheduling, tgs-artifact.
-        _ => 40.0,
+        _ => 35.0,
     }
 }
 

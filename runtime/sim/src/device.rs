@@ -309,6 +309,39 @@ mod tests {
     }
 
     #[test]
+    fn looking_too_early_is_no_event_and_changes_nothing() {
+        let machine = h200();
+        let long = kernel_of(26_400, 10_000_000, 0);
+        let short = Kernel { priority: 1, ..kernel_of(264, 100_000, 0) };
+        let whole = Resources::whole(&machine.sm);
+        let mut domain = Domain::new(machine.sms, machine.gpcs, whole, machine.dram_bytes_per_us * 1000);
+        let mut exact =
+            crate::exact::Exact::new(machine.sms, machine.gpcs, whole, machine.dram_bytes_per_us * 1000);
+        let (mut done, mut expected) = (Vec::new(), Vec::new());
+        for (slot, kernel, at) in [(0, long, 0), (1, short, 60_000)] {
+            while exact.next() <= at {
+                exact.advance(exact.next(), &mut expected);
+            }
+            domain.submit(slot, kernel, at, &mut done);
+            exact.submit(slot, kernel, at, &mut expected);
+        }
+        let mut looks = 0;
+        while domain.next() != Ns::MAX {
+            let (at, events) = (domain.next(), domain.counters.events);
+            domain.advance(at, &mut done);
+            if domain.counters.events == events {
+                assert!(domain.next() > at, "it was too early for a reason");
+                looks += 1;
+            }
+        }
+        while exact.next() != Ns::MAX {
+            exact.advance(exact.next(), &mut expected);
+        }
+        assert_eq!(done, expected);
+        assert_eq!(looks, 1, "the long kernel is alone once, with nearly all of its blocks to place");
+    }
+
+    #[test]
     fn parts_are_whole_multiprocessors_and_no_more_than_there_are() {
         // 0.4 % of 132 is half a multiprocessor: at least one. 264 blocks there are 132 rounds.
         assert_eq!(on_parts(&[4], &[kernel_of(264, 100_000, 0)]), [13_200_000]);

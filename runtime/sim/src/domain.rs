@@ -39,6 +39,8 @@ pub struct Domain {
     /// The blocks were brought to this time.
     since: Ns,
     next: Ns,
+    /// It may be that nothing happens at `next`, but later.
+    too_early: bool,
     /// Some kernel's rate is not the full one.
     slowed: bool,
     pub counters: Counters,
@@ -68,6 +70,7 @@ impl Domain {
             corun: Corun::default(),
             since: 0,
             next: Ns::MAX,
+            too_early: false,
             slowed: false,
             counters: Counters::default(),
         }
@@ -113,6 +116,7 @@ impl Domain {
             self.pools[pool].order.push(slot as u8);
             self.alone = Some(slot as u8);
             self.next = now + kernel.duration_with(self.pools[pool].capacity(&kernel));
+            self.too_early = false;
             return;
         }
         self.catch_up(now);
@@ -165,6 +169,12 @@ impl Domain {
         debug_assert!(now <= self.next, "an event of the device was passed over");
         if now < self.next {
             return;
+        }
+        if std::mem::take(&mut self.too_early) {
+            self.find_next(true);
+            if now < self.next {
+                return;
+            }
         }
         self.counters.events += 1;
         if let Some(slot) = self.alone.take() {
@@ -222,13 +232,23 @@ impl Domain {
         if over || dram > self.dram_capacity {
             self.share(dram);
         }
-        let mut next = Ns::MAX;
+        // On a part of its own there is nobody who could come before.
+        self.find_next(self.divided);
+    }
+
+    /// Finds out when to look at the blocks again, after they were brought to `since`.
+    fn find_next(&mut self, exactly: bool) {
+        (self.next, self.too_early) = (Ns::MAX, false);
         for pool in &mut self.pools {
-            let of_pool =
-                if self.slowed { pool.next_slowed(now, &self.runs) } else { pool.next(now, &self.runs) };
-            next = next.min(of_pool);
+            let next = if self.slowed {
+                pool.next_slowed(self.since, &self.runs)
+            } else {
+                let next = pool.next(self.since, &self.runs, exactly);
+                self.too_early |= pool.too_early;
+                next
+            };
+            self.next = self.next.min(next);
         }
-        self.next = next;
     }
 
     /// Sets the speeds at which the kernels' blocks run that together ask for so much memory bandwidth.

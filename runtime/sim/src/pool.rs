@@ -13,7 +13,7 @@ use crate::kernel::{Done, Kernel};
 use crate::occupancy::Resources;
 use crate::prepared::{MICRO_SM, TICKS_PER_NS};
 use crate::scenario::{Counters, Ns};
-use crate::sms::{Class, Group, Sms, Ticks};
+use crate::sms::{Class, GROUPS, Group, Sms, Ticks};
 use arrayvec::ArrayVec;
 
 /// Full speed of a kernel's blocks, in 1/1024 ticks per ns.
@@ -117,6 +117,10 @@ pub struct Pool {
     left_over: bool,
     /// When that kernel places its last block if it refills its own places; `None` if not known.
     exhausted: Option<Ticks>,
+    /// What [`Pool::next`] said last may lie before the event.
+    pub too_early: bool,
+    /// Ends of blocks and how many end then, while they are looked through; kept to be used again.
+    ends: Vec<(Ticks, u64)>,
 }
 
 impl Pool {
@@ -134,6 +138,8 @@ impl Pool {
             changes: 1,
             left_over: false,
             exhausted: None,
+            too_early: false,
+            ends: Vec::new(),
         }
     }
 
@@ -277,8 +283,6 @@ impl Pool {
             self.sms.join_equal();
         }
         let (mut first, mut placing, mut left_over) = (true, None, false);
-        let (sms, gpcs) = self.sms.counts();
-        let self_capacity = |kernel: &Kernel| kernel.capacity(sms, gpcs).max(1);
         for i in 0..self.order.len() {
             let slot = self.order[i];
             let run = &mut runs[usize::from(slot)];
@@ -289,6 +293,7 @@ impl Pool {
             let fresh = run.pending == run.kernel.blocks;
             let anywhere = fresh || Some(slot) != self.placing || self.left_over || !first;
             first = false;
+            let capacity = if fresh { self.capacity(&run.kernel) } else { 0 };
             let (mut placed, mut earliest, mut last) = (0, Ticks::MAX, 0);
             let mut place = |wanted: u64, block: Ticks| {
                 let end = now * TICKS_PER_NS + block;
@@ -298,12 +303,16 @@ impl Pool {
                 if some > 0 {
                     (earliest, last) = (end.min(earliest), end.max(last));
                 }
+                some == wanted
             };
-            if fresh {
-                let (_, parts) = run.kernel.running(0, self_capacity(&run.kernel));
-                parts.for_each(|(blocks, block)| place(blocks, block));
+            let kernel = &run.kernel;
+            if !fresh {
+                place(run.pending.min(kernel.most - run.resident), kernel.block);
+            } else if kernel.blocks <= capacity {
+                place(kernel.blocks, kernel.block);
             } else {
-                place(run.pending.min(run.kernel.most - run.resident), run.kernel.block);
+                // Where a part found too little room, there is none for the next.
+                kernel.running(0, capacity).1.all(|(blocks, block)| place(blocks, block));
             }
             if placed > 0 {
                 if fresh {
@@ -360,8 +369,10 @@ impl Pool {
     }
 
     /// When something happens here while nobody is slowed down: a block that ends matters only if it makes room or ends
-    /// its kernel.
-    pub fn next(&mut self, now: Ns, runs: &Runs) -> Ns {
+    /// its kernel. `now` is the time that the blocks were brought to. Unless asked for `exactly`, a time before may do, which
+    /// `too_early` tells: others mostly come before what took long to find.
+    pub fn next(&mut self, now: Ns, runs: &Runs, exactly: bool) -> Ns {
+        self.too_early = false;
         let mut next = Ticks::MAX;
         for &slot in &self.order {
             let run = &runs[usize::from(slot)];
@@ -384,7 +395,7 @@ impl Pool {
                     }
                 }
             }
-            next = next.min(self.exhaustion(placing, run, now * TICKS_PER_NS, next));
+            next = next.min(self.exhaustion(placing, run, now * TICKS_PER_NS, next, exactly));
         }
         if next == Ticks::MAX { Ns::MAX } else { next.div_ceil(TICKS_PER_NS) }
     }
@@ -404,7 +415,7 @@ impl Pool {
             let slot = self.order[i];
             let run = &runs[usize::from(slot)];
             let target = if Some(slot) == placing {
-                self.exhaustion(slot, run, ticks, Ticks::MAX)
+                self.exhaustion(slot, run, ticks, Ticks::MAX, true)
             } else {
                 first[usize::from(slot)]
             };
@@ -415,8 +426,9 @@ impl Pool {
         next
     }
 
-    /// When the placing kernel, refilling only its own places, places its last block, if that is before `limit`.
-    fn exhaustion(&mut self, placing: u8, run: &Run, now: Ticks, limit: Ticks) -> Ticks {
+    /// When the placing kernel, refilling only its own places, places its last block, if that is before `limit`. Unless
+    /// asked for `exactly`, a time before that may do.
+    fn exhaustion(&mut self, placing: u8, run: &Run, now: Ticks, limit: Ticks, exactly: bool) -> Ticks {
         if run.resident == 0 || run.first >= limit {
             return Ticks::MAX;
         }
@@ -434,38 +446,49 @@ impl Pool {
         }
         let rounds = if few { 0 } else { before_last / run.resident };
         let later = rounds * block;
-        if later >= limit {
+        // What runs ends after now.
+        let at_least = now + later;
+        if at_least >= limit {
             return Ticks::MAX;
         }
-        let rest = run.pending - rounds * run.resident;
-        let (mut end, mut ended) = (0, 0);
-        while ended < rest {
-            let (next, blocks) = self.next_to_end(placing, end, limit - later);
-            if blocks == 0 {
-                return Ticks::MAX;
-            }
-            (end, ended) = (next, ended + blocks);
+        if rounds > 0 && !exactly {
+            self.too_early = true;
+            return at_least;
         }
+        let rest = run.pending - rounds * run.resident;
+        let Some(end) = self.end_of(placing, rest, limit - later) else { return Ticks::MAX };
         self.exhausted = Some(end + later);
         end + later
     }
 
-    /// The first time after `after` and before `limit` when a slot's blocks end, and how many.
-    fn next_to_end(&self, slot: u8, after: Ticks, limit: Ticks) -> (Ticks, u64) {
-        let (mut end, mut blocks) = (limit - 1, 0);
-        for class in self.sms.classes() {
-            if class.first > end {
+    /// When that many of a slot's blocks, in the order in which they end, have ended, if that is before `limit`.
+    fn end_of(&mut self, slot: u8, blocks: u64, limit: Ticks) -> Option<Ticks> {
+        let Pool { sms, ends, .. } = self;
+        ends.clear();
+        let mut ended = 0;
+        for class in sms.classes() {
+            if class.first >= limit {
                 continue;
             }
-            for group in &class.groups {
-                if group.slot == slot && group.end > after && group.end <= end {
-                    let n = u64::from(class.count) * u64::from(group.per_sm);
-                    blocks = if group.end == end { blocks + n } else { n };
-                    end = group.end;
-                }
+            for group in class.groups.iter().filter(|g| g.slot == slot && g.end < limit) {
+                let n = u64::from(class.count) * u64::from(group.per_sm);
+                ended += n;
+                ends.push((group.end, n));
             }
         }
-        (end, blocks)
+        // Mostly there are not that many before the limit.
+        if ended < blocks {
+            return None;
+        }
+        // From the last one back: often it is one of the last.
+        loop {
+            let (i, &(end, n)) = ends.iter().enumerate().max_by_key(|(_, end)| **end)?;
+            ended -= n;
+            if ended < blocks {
+                return Some(end);
+            }
+            ends.swap_remove(i);
+        }
     }
 }
 
@@ -497,15 +520,16 @@ fn room_at(class: &Class, placing: u8, runs: &Runs) -> Ticks {
         let group = &class.groups[other];
         return if class.free.with(&group.taken).holds(&kernel.need) { group.end } else { Ticks::MAX };
     }
-    let mut ends: ArrayVec<&Group, { SLOTS + 1 }> =
-        class.groups.iter().filter(|g| g.slot != placing).collect();
-    ends.sort_unstable_by_key(|g| g.end);
     let mut free = class.free;
-    for group in ends {
+    let makes_room = |group: &Group| {
         free = free.with(&group.taken);
-        if free.holds(&kernel.need) {
-            return group.end;
-        }
+        free.holds(&kernel.need).then_some(group.end)
+    };
+    let others = || class.groups.iter().filter(|g| g.slot != placing);
+    if others().is_sorted_by_key(|g| g.end) {
+        return others().find_map(makes_room).unwrap_or(Ticks::MAX);
     }
-    Ticks::MAX
+    let mut ends: ArrayVec<&Group, GROUPS> = others().collect();
+    ends.sort_unstable_by_key(|g| g.end);
+    ends.into_iter().find_map(makes_room).unwrap_or(Ticks::MAX)
 }

@@ -31,7 +31,7 @@ const MANY_GROUPS: usize = 9;
 
 /// Groups of one multiprocessor at most. A list of more than [`MANY_GROUPS`] has one group of each of its kernels, but
 /// for the one that was placed last.
-const GROUPS: usize = SLOTS + 1;
+pub const GROUPS: usize = SLOTS + 1;
 
 /// Multiprocessors in the same state.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub struct Class {
     pub freed: bool,
     /// No other class has the same blocks: it was looked for since they last changed.
     unlike: bool,
+    /// The groups have changed since equal classes were last looked for.
+    changed: bool,
     /// In order of slot and end, so that equal states compare equal.
     pub groups: ArrayVec<Group, GROUPS>,
 }
@@ -85,6 +87,7 @@ impl Sms {
             found_for: 0,
             freed: true,
             unlike: false,
+            changed: true,
             groups: ArrayVec::new(),
         };
         Sms { classes: vec![empty], live: 1, whole, total, gpcs, blurred: false }
@@ -109,11 +112,6 @@ impl Sms {
         class.groups.clear();
         class.freed = true;
         class.regroup();
-    }
-
-    /// Multiprocessors and GPCs.
-    pub fn counts(&self) -> (u32, u32) {
-        (self.total, self.gpcs)
     }
 
     /// Blocks of a kernel that an empty device holds.
@@ -252,20 +250,34 @@ impl Sms {
         }
     }
 
-    /// Joins classes that are in the same state by now.
+    /// For which of the first 64 classes something holds. Which ones cannot be predicted, so there is no branch for each.
+    fn bits(&mut self, mut holds: impl FnMut(&mut Class) -> bool) -> u64 {
+        let classes = self.classes_mut().iter_mut().take(u64::BITS as usize).enumerate();
+        classes.fold(0, |bits, (i, class)| bits | u64::from(holds(class)) << i)
+    }
+
+    /// Joins classes that are in the same state by now. Of classes that have not changed it is known that they differ.
     pub fn join_equal(&mut self) {
-        let mut j = self.live;
-        while j > 1 {
-            j -= 1;
-            let (before, rest) = self.classes.split_at_mut(j);
-            let class = &rest[0];
-            let equal = |c: &&mut Class| {
-                c.first == class.first && c.free == class.free && c.groups[..] == class.groups[..]
-            };
-            if let Some(equal) = before.iter_mut().find(equal) {
-                equal.count += class.count;
-                equal.freed |= class.freed;
-                self.remove(j);
+        if self.live == 1 {
+            return;
+        }
+        let mut left = self.bits(|class| std::mem::take(&mut class.changed));
+        while left > 0 {
+            let j = left.ilog2() as usize;
+            left &= !(1 << j);
+            let Class { first, free, .. } = self.classes[j];
+            let mut alike = self.bits(|c| (c.first == first) & (c.free == free)) & !(1 << j);
+            while alike > 0 {
+                let i = alike.trailing_zeros() as usize;
+                alike &= alike - 1;
+                let (kept, other) = (i.min(j), i.max(j));
+                if self.classes[kept].groups[..] == self.classes[other].groups[..] {
+                    let Class { count, freed, .. } = self.classes[other];
+                    self.classes[kept].count += count;
+                    self.classes[kept].freed |= freed;
+                    self.remove(other);
+                    break;
+                }
             }
         }
     }
@@ -366,21 +378,21 @@ impl Class {
             [one, two] => one.end.min(two.end),
             [one, rest @ ..] => rest.iter().fold(one.end, |first, g| first.min(g.end)),
         };
-        (self.found_for, self.unlike) = (0, false);
+        (self.found_for, self.unlike, self.changed) = (0, false, true);
     }
 
     fn become_like(&mut self, other: &Class) {
-        let Class { count, room, free, first, room_at, found_for, freed, unlike, .. } = *other;
+        let Class { count, room, free, first, room_at, found_for, freed, unlike, changed, .. } = *other;
         self.groups.clear();
         self.groups.extend(other.groups.iter().copied());
         (self.count, self.room, self.free) = (count, room, free);
         (self.first, self.room_at, self.found_for) = (first, room_at, found_for);
-        (self.freed, self.unlike) = (freed, unlike);
+        (self.freed, self.unlike, self.changed) = (freed, unlike, changed);
     }
 
     /// Adds `n` blocks that end at `end`; says whether groups had to be taken together.
     fn add(&mut self, slot: u8, need: &Resources, n: u32, end: Ticks) -> bool {
-        (self.found_for, self.unlike) = (0, false);
+        (self.found_for, self.unlike, self.changed) = (0, false, true);
         let (per_sm, taken) = (n as u16, need.times(n));
         self.free = self.free.without(&taken);
         let mut at = self.groups.iter().position(|g| (g.slot, g.end) >= (slot, end));
