@@ -1,22 +1,28 @@
 //! Simulated p99 slowdowns against published and measured ones, a point per pair of jobs and system.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 
 use crate::axis::Scale;
 use crate::canvas::{Anchor, Picture, Text};
 use crate::chart::{self, Chart};
 use crate::csv::Csv;
-use crate::fields::Fields;
 use crate::fig9::form;
 use crate::grid::Facts;
 use crate::layout::Layout;
 use crate::page::{self, Swatch};
 use crate::plot::text;
 use crate::records::Backend;
+use crate::sheet;
 use crate::stats;
 use crate::style::{BODY, GREY, RULE, SystemStyle, style_of, system_rank};
 
 const HEIGHT: i32 = 470;
+
+/// Columns of the table, see docs/FORMATS.md.
+const COLUMNS: &str = "source run profiles system simulated_system role inference training load seed known_slowdown \
+    simulated_slowdown null_slowdown log_ratio null_log_ratio known_be_norm simulated_be_norm";
 
 /// Edges of the grey band: a simulated slowdown of half and of twice the known one.
 const FACTOR: f64 = 2.0;
@@ -55,35 +61,31 @@ impl Known {
     /// Takes the points from the table.
     ///
     /// # Errors
-    /// A column is missing, a slowdown is no positive number, or a system has no style.
-    pub fn of(fields: &Fields) -> Result<Known> {
+    /// See [`sheet::read`]; and a slowdown that is no positive number, or a system without a style.
+    pub fn read(path: &Path) -> Result<Known> {
         let mut known = Known { panels: Vec::new(), dots: Vec::new(), missing: 0 };
-        for row in fields.rows() {
-            let panel = (row.text("source")?.to_owned(), row.text("profiles")?.to_owned());
-            let text = |column: &str| row.text(column).map(str::to_owned);
-            let (of, simulated) = (row.real("known_slowdown")?, row.real("simulated_slowdown")?);
+        let columns: Vec<&str> = COLUMNS.split_whitespace().collect();
+        for row in sheet::read(path, &columns)? {
+            let panel = (row.required("source")?, row.required("profiles")?);
+            let text = |column: &str| row.shown(column).to_owned();
+            let (of, simulated) = (row.time("known_slowdown")?, row.time("simulated_slowdown")?);
             let Some((of, simulated)) = of.zip(simulated) else {
                 known.missing += 1;
                 continue;
             };
-            if of <= 0.0 || simulated <= 0.0 {
-                bail!(
-                    "fidelity-pairs.csv: slowdowns {of} and {simulated} cannot be drawn; next: run `cargo xtask fidelity`"
-                );
-            }
             let at = known.panels.iter().position(|other| *other == panel).unwrap_or_else(|| {
                 known.panels.push(panel);
                 known.panels.len() - 1
             });
             known.dots.push(Dot {
                 panel: at,
-                style: style_of(row.text("simulated_system")?)?,
-                role: text("role")?,
-                run: text("run")?,
-                inference: text("inference")?,
-                training: text("training")?,
-                load: row.real("load")?,
-                seed: text("seed")?,
+                style: style_of(&row.required("simulated_system")?)?,
+                role: text("role"),
+                run: text("run"),
+                inference: text("inference"),
+                training: text("training"),
+                load: row.real("load", 0.0)?,
+                seed: text("seed"),
                 known: of,
                 simulated,
             });

@@ -292,8 +292,7 @@ pub static ENTRIES: &[Entry] = &[
         paper_number: "ours, not in the paper's scripts",
         note: "drawn by `cargo xtask fidelity`",
         render: |entry, inputs| {
-            let (text, path) = inputs.text(entry.records[0])?;
-            let known = Known::of(&Fields::parse(&text, &path)?)?;
+            let known = Known::read(&inputs.path(entry.records[0]))?;
             figure(entry, &fidelity::picture(&known)?, fidelity::csv(&known))
         },
     },

@@ -37,7 +37,7 @@ pub use scenario::{BestEffort, Counters, Ns, Outcome, Progress, Request, Scenari
 pub use system::System;
 
 /// Changes whenever the simulator may give other numbers for the same scenario; part of every cell's key.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Jobs that a cell may have, the high-priority one included.
 pub const MOST_JOBS: usize = domain::SLOTS;
