@@ -6,6 +6,7 @@ use anyhow::Result;
 use sha2::{Digest, Sha256};
 use sim::{Machine, Program, System};
 use std::collections::BTreeMap;
+use toml::Value;
 use traces::Arrivals;
 
 /// Changes when the stored form of a cell changes.
@@ -42,7 +43,7 @@ impl Inputs {
         if parts.backend == "sim" {
             put("simulator", sim::VERSION.to_string());
         }
-        put("machine", sha256(format!("{:?}", parts.machine).as_bytes()));
+        put("machine", sha256(values(parts.machine).as_bytes()));
         put("kind", cell.kind.name().to_owned());
         put("system", format!("{} {}", cell.system, parts.system.parameters()));
         for (name, program) in [("inference", parts.inference), ("training", parts.training)] {
@@ -84,6 +85,33 @@ impl Inputs {
     pub fn key(&self) -> String {
         let text: String = self.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
         sha256(text.as_bytes())[..16].to_owned()
+    }
+}
+
+/// What the simulator reads of a machine, one `name = value` per line: no texts about a number, and nothing of what only
+/// the planner, tables and extrapolation use. A new field counts unless it is named here.
+fn values(machine: &Machine) -> String {
+    const UNREAD: &[&str] = &["product", "memory_bytes", "peaks", "anchors"];
+    let Ok(Value::Table(mut table)) = Value::try_from(machine) else {
+        unreachable!("a machine is read from a table, so it is one")
+    };
+    table.retain(|name, _| !UNREAD.contains(&name));
+    let mut text = String::new();
+    write(&mut text, "", &Value::Table(table));
+    text
+}
+
+/// Of a number with its origin and source, only the number.
+fn write(text: &mut String, name: &str, value: &Value) {
+    match value {
+        Value::Table(constant) if constant.contains_key("source") => {
+            write(text, name, &constant["value"]);
+        }
+        Value::Table(table) => {
+            let of = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
+            table.iter().for_each(|(key, value)| write(text, &of(key), value));
+        }
+        value => text.push_str(&format!("{name} = {value}\n")),
     }
 }
 
@@ -158,6 +186,33 @@ mod tests {
         assert_ne!(inputs(|c| c.seed = 2).key(), key);
         assert_ne!(inputs(|c| c.system = "mps".to_owned()).key(), key);
         assert_ne!(inputs(|c| c.kind = Kind::Pair).key(), key);
+    }
+
+    #[test]
+    fn texts_about_a_machine_change_no_key_and_its_values_do() {
+        let machine = Library::fake(["t"].into_iter()).unwrap().machine;
+        let text = values(&machine);
+        for line in ["sms = 132", "sm.threads = 2048", "dram_bytes_per_us = 4800000"] {
+            assert!(text.lines().any(|l| l == line), "{line} in\n{text}");
+        }
+        let slice = format!("rules.slice_ns = {:?}", machine.rules.slice_ns.value);
+        assert!(text.lines().any(|l| l == slice), "{slice} in\n{text}");
+        let changed = |change: fn(&mut Machine)| {
+            let mut other = machine.clone();
+            change(&mut other);
+            values(&other) != text
+        };
+        assert!(!changed(|m| m.rules.slice_ns.source = "said in other words".to_owned()));
+        assert!(!changed(|m| m.rules.slice_ns.origin = sim::machine::Origin::Assumed));
+        assert!(!changed(|m| m.product = "the same".to_owned()));
+        assert!(!changed(|m| m.peaks = None));
+        assert!(!changed(|m| m.anchors.clear()));
+        assert!(changed(|m| m.rules.slice_ns.value += 1.0));
+        assert!(changed(|m| m.rules.wave_phases.value += 1.0));
+        assert!(changed(|m| m.sm.smem_granularity += 1));
+        assert!(changed(|m| m.gpcs -= 1));
+        // Another name is another machine.
+        assert!(changed(|m| m.name.push('x')));
     }
 
     #[test]
