@@ -114,6 +114,11 @@ impl Sms {
         class.regroup();
     }
 
+    /// Multiprocessors and GPCs.
+    pub fn counts(&self) -> (u32, u32) {
+        (self.total, self.gpcs)
+    }
+
     /// Blocks of a kernel that an empty device holds.
     pub fn capacity(&self, kernel: &Kernel) -> u64 {
         kernel.capacity(self.total, self.gpcs)
