@@ -353,7 +353,7 @@ pub static SYSTEMS: &[Entry] = &[
         &parameters(2, 2),
         |v| wiring(v, Substrate::Contexts),
     ),
-    entry("gate-mps", "Gate on MPS", 0x80, "Gate on MPS: the gate under MPS.", &parameters(0, 1), |v| {
+    entry("gate-mps", "Gate on MPS", 0x8E, "Gate on MPS: the gate under MPS.", &parameters(0, 1), |v| {
         wiring(v, Substrate::Mps)
     }),
     entry(
