@@ -99,13 +99,15 @@ fn mean(rows: &[Row], system: &str, metric: Metric) -> Option<f64> {
     values.filter(|values| !values.is_empty()).map(|v| v.iter().sum::<f64>() / v.len() as f64)
 }
 
-/// The rules of a machine by name, in the order of the names.
+/// The rules of a machine by name, in the order of the names. One that is 0 has neither a half nor a double.
 ///
 /// # Errors
 /// None that a caller can cause.
 pub fn rules(machine: &Machine) -> Result<Vec<(String, Constant)>> {
     let rules = toml::Table::try_from(&machine.rules)?;
-    rules.into_iter().map(|(name, rule)| Ok((name, rule.try_into()?))).collect()
+    let rules: Vec<(String, Constant)> =
+        rules.into_iter().map(|(name, rule)| Ok((name, rule.try_into()?))).collect::<Result<_>>()?;
+    Ok(rules.into_iter().filter(|(_, rule)| rule.value != 0.0).collect())
 }
 
 /// The machine with one rule multiplied; rules are whole numbers, and one that counts stays at 1 or above.

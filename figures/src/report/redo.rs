@@ -96,6 +96,8 @@ impl Need {
         let of_experiments = entry.records.iter().filter_map(|record| Some(record.split_once('-')?.0));
         let ids: BTreeSet<&str> = entry.experiments.iter().copied().chain(of_experiments).collect();
         match entry.records {
+            // Made by `cargo xtask fidelity` in a folder of its own.
+            ["fidelity-pairs.csv"] => Need::Latest,
             _ if !ids.is_empty() => Need::Experiments(ids.into_iter().collect()),
             ["claims.csv"] => Need::Claimed,
             // The same from every run, so that the one without cells will do.
