@@ -62,8 +62,11 @@ stop_mps() {
 clients=()
 finish() {
     trap '' INT TERM HUP
-    [[ ${#clients[@]} -eq 0 ]] || kill "${clients[@]}" 2>/dev/null || true
-    wait "${clients[@]}" 2>/dev/null || true
+    local client
+    for client in "${clients[@]}"; do
+        kill "$client" 2>/dev/null || true
+        wait "$client" 2>/dev/null || true
+    done
     cp -r "$CUDA_MPS_LOG_DIRECTORY" "$folder/mps-log" || true
     stop_mps
     kill "$guard" 2>/dev/null || true
@@ -103,7 +106,7 @@ pass() {
         mps_clients >"$where/mps-clients.txt" || true
         [[ $(wc -l <"$where/mps-clients.txt") -lt 2 ]] || break
     done
-    [[ $(wc -l <"$where/mps-clients.txt") -ge 2 ]] || die "$where: not both are clients of the MPS server; see its *.log"
+    [[ $(wc -l <"$where/mps-clients.txt") -ge 2 ]] || die "$where: not both came to the MPS server; see its *.log"
     # If the one that ends first has failed, the other would wait for it.
     wait -n "${clients[@]}" || die "$where: a client failed: $(tail -qn 3 "$where"/*.log)"
     for client in "${clients[@]}"; do
