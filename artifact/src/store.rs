@@ -12,6 +12,7 @@ use sim::Progress;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 const CELL: &str = "cell.toml";
@@ -87,6 +88,9 @@ struct FileTable {
 /// A run folder that no other process writes.
 pub struct Store {
     cells: PathBuf,
+    /// Held while a folder takes the place of another: cells that differ only in what does not reach their key, such as solo
+    /// runs of different length that serve the same number of requests, may finish at the same time.
+    replacing: Mutex<()>,
     /// Held as long as the store is open; the system releases it however the process ends.
     _lock: File,
 }
@@ -122,7 +126,7 @@ impl Store {
                 }
             }
         }
-        Ok(Store { cells, _lock: lock })
+        Ok(Store { cells, replacing: Mutex::default(), _lock: lock })
     }
 
     /// What is stored for these inputs.
@@ -195,6 +199,7 @@ impl Store {
             write_synced(&temporary.path().join(CELL), sealed(&toml::to_string(&file)?).as_bytes())?;
             sync_folder(temporary.path())?;
             // A folder can only be renamed onto an empty one.
+            let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
             if folder.exists() {
                 fs::remove_dir_all(&folder)?;
             }
@@ -344,6 +349,18 @@ mod tests {
         assert_eq!(store.read(&inputs(2)), Stored::Done(more));
         fs::write(run.path().join("cells").join(inputs(2).key()).join(PEERS), b"PAR1").unwrap();
         assert!(matches!(store.read(&inputs(2)), Stored::Broken(reason) if reason.contains(PEERS)));
+    }
+
+    #[test]
+    fn equal_cells_may_finish_at_the_same_time() {
+        let run = tempfile::tempdir().unwrap();
+        let store = Store::open(run.path()).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..20).for_each(|_| store.write(&inputs(1), Ok(&record())).unwrap()));
+            }
+        });
+        assert_eq!(store.read(&inputs(1)), Stored::Done(record()));
     }
 
     #[test]
