@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Table, files, run_folder, run_with};
-use figures::canvas::{Anchor, Picture, Shape, Text, text_width};
+use common::{Table, area, files, run_folder, run_with};
+use figures::canvas::{Picture, Shape, Text};
 use figures::fig6b::Loads;
 use figures::fig9::Dots;
 use figures::fig10::Thresholds;
@@ -60,23 +60,6 @@ fn texts(picture: &Picture) -> Vec<&Text> {
             Shape::Rect { .. } | Shape::Line { .. } => None,
         })
         .collect()
-}
-
-/// Left, top, right, bottom of what a text covers.
-fn area(t: &Text) -> (i32, i32, i32, i32) {
-    let w = text_width(&t.content, t.em, t.bold).unwrap();
-    let before = match t.anchor {
-        Anchor::Start => 0,
-        Anchor::Middle => w / 2,
-        Anchor::End => w,
-    };
-    // Letters reach 0.76 em above the baseline and 0.24 em below.
-    let (up, down) = (t.em * 76 / 100, t.em * 24 / 100);
-    if t.vertical {
-        (t.x - up, t.y - w + before, t.x + down, t.y + before)
-    } else {
-        (t.x - before, t.y - up, t.x - before + w, t.y + down)
-    }
 }
 
 #[test]

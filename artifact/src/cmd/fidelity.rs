@@ -377,20 +377,9 @@ fn write(
 mod tests {
     use super::*;
     use crate::cell::Load;
-    use crate::fidelity::split::Source;
 
     fn truth(system: &str, training: &str, slowdown: f64) -> Truth {
-        Truth {
-            source: Source::Published,
-            run: 1,
-            system: system.to_owned(),
-            inference: "a".to_owned(),
-            training: training.to_owned(),
-            load: Load::new(0.5).unwrap(),
-            seed: None,
-            slowdown,
-            be_norm: None,
-        }
+        Truth { be_norm: None, ..Truth::published(system, training, slowdown) }
     }
 
     #[test]

@@ -177,20 +177,6 @@ mod tests {
     use super::*;
     use crate::cell::Load;
 
-    fn truth(system: &str, training: &str, slowdown: f64) -> Truth {
-        Truth {
-            source: Source::Published,
-            run: 1,
-            system: system.to_owned(),
-            inference: "a".to_owned(),
-            training: training.to_owned(),
-            load: Load::new(0.5).unwrap(),
-            seed: None,
-            slowdown,
-            be_norm: Some(0.5),
-        }
-    }
-
     fn pairs(truths: &[Truth], simulated: &[f64]) -> Vec<Pair> {
         let pair = |(at, (truth, simulated)): (usize, (&Truth, &f64))| Pair {
             truth: truth.clone(),
@@ -206,8 +192,12 @@ mod tests {
 
     #[test]
     fn the_null_model_leaves_the_pair_out() {
-        let truths =
-            [truth("mps", "t", 2.0), truth("mps", "u", 4.0), truth("mps", "v", 6.0), truth("x", "u", 9.0)];
+        let truths = [
+            Truth::published("mps", "t", 2.0),
+            Truth::published("mps", "u", 4.0),
+            Truth::published("mps", "v", 6.0),
+            Truth::published("x", "u", 9.0),
+        ];
         assert_eq!(null(&truths, 0), Some(5.0));
         assert_eq!(null(&truths, 1), Some(4.0));
         assert_eq!(null(&truths, 3), None);
@@ -217,12 +207,12 @@ mod tests {
     fn other_loads_and_seeds_are_other_cells() {
         let at = |truth: Truth, load: f64, seed| Truth { load: Load::new(load).unwrap(), seed, ..truth };
         let truths = [
-            at(truth("mps", "t", 2.0), 0.5, Some(1)),
-            at(truth("mps", "u", 4.0), 0.5, Some(1)),
-            at(truth("mps", "u", 9.0), 0.9, Some(1)),
-            at(truth("mps", "u", 7.0), 0.5, Some(2)),
-            at(truth("tally", "t", 9.0), 0.9, Some(1)),
-            at(truth("tally", "t", 1.0), 0.5, Some(2)),
+            at(Truth::published("mps", "t", 2.0), 0.5, Some(1)),
+            at(Truth::published("mps", "u", 4.0), 0.5, Some(1)),
+            at(Truth::published("mps", "u", 9.0), 0.9, Some(1)),
+            at(Truth::published("mps", "u", 7.0), 0.5, Some(2)),
+            at(Truth::published("tally", "t", 9.0), 0.9, Some(1)),
+            at(Truth::published("tally", "t", 1.0), 0.5, Some(2)),
         ];
         assert_eq!(null(&truths, 0), Some(4.0));
         let order = scores(&pairs(&truths, &[1.0; 6])).pop().unwrap();
@@ -231,7 +221,11 @@ mod tests {
 
     #[test]
     fn scores_by_hand() {
-        let truths = [truth("mps", "t", 2.0), truth("mps", "u", 4.0), truth("mps", "v", 8.0)];
+        let truths = [
+            Truth::published("mps", "t", 2.0),
+            Truth::published("mps", "u", 4.0),
+            Truth::published("mps", "v", 8.0),
+        ];
         // Off by factors of 2, 1 and 0.5; the null predicts 6, 5 and 3.
         let scores = scores(&pairs(&truths, &[4.0, 4.0, 4.0]));
         let mps = &scores[0];
@@ -245,8 +239,12 @@ mod tests {
 
     #[test]
     fn order_counts_only_what_differs() {
-        let truths =
-            [truth("a", "t", 1.0), truth("b", "t", 1.05), truth("c", "t", 2.0), truth("c", "u", 0.5)];
+        let truths = [
+            Truth::published("a", "t", 1.0),
+            Truth::published("b", "t", 1.05),
+            Truth::published("c", "t", 2.0),
+            Truth::published("c", "u", 0.5),
+        ];
         // b and a are a tie; a < c is right, b < c is wrong; the other training is ranked apart.
         let scores = scores(&pairs(&truths, &[1.0, 3.0, 2.0, 9.0]));
         let order = scores.last().unwrap();
@@ -258,13 +256,13 @@ mod tests {
     #[test]
     fn the_null_model_is_counted_where_it_orders() {
         let truths = [
-            truth("a", "t", 1.0),
-            truth("a", "u", 3.0),
-            truth("b", "t", 2.0),
-            truth("b", "u", 1.5),
-            truth("c", "t", 4.0),
-            truth("d", "t", 8.0),
-            truth("c", "u", 3.0),
+            Truth::published("a", "t", 1.0),
+            Truth::published("a", "u", 3.0),
+            Truth::published("b", "t", 2.0),
+            Truth::published("b", "u", 1.5),
+            Truth::published("c", "t", 4.0),
+            Truth::published("d", "t", 8.0),
+            Truth::published("c", "u", 3.0),
         ];
         // Beside t the null predicts 3, 1.5, 3 and nothing for a, b, c and d; beside u 1, 2 and 4 for a, b and c.
         let order = scores(&pairs(&truths, &[1.0, 3.0, 2.0, 1.5, 4.0, 8.0, 3.0])).pop().unwrap();
@@ -281,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_missing_simulation_is_no_number() {
-        let truths = [truth("mps", "t", 2.0)];
+        let truths = [Truth::published("mps", "t", 2.0)];
         let mut pairs = pairs(&truths, &[1.0]);
         pairs[0].simulated = None;
         let scores = scores(&pairs);

@@ -135,6 +135,24 @@ pub fn of_table(rows: &[Row], run: u32) -> Vec<Truth> {
 }
 
 #[cfg(test)]
+impl Truth {
+    /// A published pair, for tests.
+    pub fn published(system: &str, training: &str, slowdown: f64) -> Truth {
+        Truth {
+            source: Source::Published,
+            run: 1,
+            system: system.to_owned(),
+            inference: "a".to_owned(),
+            training: training.to_owned(),
+            load: Load::new(0.5).unwrap(),
+            seed: None,
+            slowdown,
+            be_norm: Some(0.5),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::path::Path;

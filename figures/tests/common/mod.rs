@@ -251,7 +251,7 @@ pub fn assert_readable(name: &str, picture: &Picture) {
 }
 
 /// Left, top, right, bottom of what a text covers.
-fn area(t: &Text) -> (i32, i32, i32, i32) {
+pub fn area(t: &Text) -> (i32, i32, i32, i32) {
     let w = text_width(&t.content, t.em, t.bold).unwrap();
     let before = match t.anchor {
         Anchor::Start => 0,

@@ -7,7 +7,7 @@
 
 use crate::Ns;
 use crate::policy::{Event, Op, Policy};
-use crate::system::{Entry, Form, Hook, Substrate, Wiring};
+use crate::system::{Entry, Wiring};
 
 /// Launches per batch in the port.
 pub const BATCH: u32 = 20;
@@ -82,13 +82,7 @@ pub static SYSTEMS: &[Entry] = &[Entry {
     parameters: &[],
     settles_s: 0,
     // Upstream's server runs all clients in one context, on streams with priorities.
-    wiring: |_| Wiring {
-        substrate: Substrate::Mps,
-        mps_daemon: false,
-        high_first: true,
-        hook: Hook::Server,
-        form: Form::Original,
-    },
+    wiring: |_| Wiring::SERVER,
     policy: |_, setting| Box::new(Batches { batch: Batch::default(), held: vec![false; setting.clients] }),
 }];
 

@@ -18,7 +18,7 @@ use crate::Ns;
 use crate::high::High;
 use crate::parameter::Parameter;
 use crate::policy::{Event, Kernel, Op, Policy};
-use crate::system::{Entry, Form, Hook, Substrate, Wiring};
+use crate::system::{Entry, Wiring};
 
 /// What a kernel asks most of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,13 +138,7 @@ pub static SYSTEMS: &[Entry] = &[Entry {
         Parameter::us("idle_wait_us", "how long the high-priority side must be idle", 100_000),
     ],
     settles_s: 0,
-    wiring: |_| Wiring {
-        substrate: Substrate::Mps,
-        mps_daemon: false,
-        high_first: true,
-        hook: Hook::Server,
-        form: Form::Original,
-    },
+    wiring: |_| Wiring::SERVER,
     policy: |values, setting| {
         let limits = Limits {
             sms: u64::from(setting.sms) * values.number("sm_percent") / 1000,

@@ -18,7 +18,7 @@ use crate::Ns;
 use crate::high::High;
 use crate::parameter::Parameter;
 use crate::policy::{Event, Kernel, Op, Policy};
-use crate::system::{Entry, Form, Hook, Substrate, Wiring};
+use crate::system::{Entry, Wiring};
 use std::collections::VecDeque;
 
 /// The settings.
@@ -172,13 +172,7 @@ pub static SYSTEMS: &[Entry] = &[Entry {
         Parameter::us("idle_wait_us", "how long the high-priority side must be idle", 100_000),
     ],
     settles_s: 0,
-    wiring: |_| Wiring {
-        substrate: Substrate::Mps,
-        mps_daemon: false,
-        high_first: true,
-        hook: Hook::Server,
-        form: Form::Original,
-    },
+    wiring: |_| Wiring::SERVER,
     policy: |values, setting| {
         let settings = Settings {
             sms: u64::from(setting.sms),

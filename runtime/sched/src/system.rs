@@ -37,6 +37,17 @@ pub struct Wiring {
     pub form: Form,
 }
 
+impl Wiring {
+    /// A server that runs all clients in one context, on streams with priorities, and asks its policy before each launch.
+    pub const SERVER: Wiring = Wiring {
+        substrate: Substrate::Mps,
+        mps_daemon: false,
+        high_first: true,
+        hook: Hook::Server,
+        form: Form::Original,
+    };
+}
+
 /// How processes share the device below a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Substrate {

@@ -5,7 +5,7 @@ use crate::Ns;
 use crate::free::Free;
 use crate::parameter::{Kind, Parameter};
 use crate::policy::{self, Policy};
-use crate::system::{Entry, Form, Hook, Substrate, Wiring};
+use crate::system::{Entry, Form, Hook, Wiring};
 
 /// The scheduler with its only timer.
 #[derive(Debug)]
@@ -45,13 +45,7 @@ impl Policy for Central {
 }
 
 /// Upstream's server runs all clients in one context, on streams with priorities.
-const ONE_CONTEXT: Wiring = Wiring {
-    substrate: Substrate::Mps,
-    mps_daemon: false,
-    high_first: true,
-    hook: Hook::Closing,
-    form: Form::Original,
-};
+const ONE_CONTEXT: Wiring = Wiring { hook: Hook::Closing, ..Wiring::SERVER };
 
 /// The threshold of the published runs is 10^-1.5 ms.
 const THRESHOLD: Parameter = Parameter {
