@@ -15,7 +15,8 @@ TITLES = {
     "instead of a synchronisation",
     "bert-infer-graph": "the same model, after three requests in a side stream: capture of one request and three replays, "
     "each with torch.cuda.synchronize()",
-    "resnet50-train": "ResNet-50, fp32, batch 16, SGD: the fourth training step, with torch.cuda.synchronize()",
+    "resnet50-train": "ResNet-50, fp32 (convolutions in TF32, the default), batch 16, SGD: the fourth training step, with "
+    "torch.cuda.synchronize()",
     "streams": "two side streams, one of high priority: wait_stream, wait_event, record_stream, query, elapsed_time, "
     "item(); second pass",
     "loader": "DataLoader, two worker processes, pinned memory, non_blocking copies, a small convolution trained for an "
