@@ -31,3 +31,6 @@ mod stream;
 mod time;
 mod types;
 mod work;
+
+#[cfg(test)]
+mod tests;
