@@ -1,5 +1,7 @@
 //! The programs over the stub driver alone: what they do there is what they must do under an interposer.
 
+#![cfg(target_os = "linux")]
+
 use std::process::Output;
 
 use stub::Call;
@@ -77,6 +79,25 @@ fn a_capture_becomes_a_graph() {
     assert_eq!(text(&output), "errors 0 nodes 50 replays 5\n");
     let launch = calls.iter().find(|call| call.name == "cuGraphLaunch").unwrap();
     assert_eq!(launch.argument("nodes"), "50");
+}
+
+/// What a hook must not do, and how it may: the negative control of every test with STUB_CAPTURE_STRICT.
+#[test]
+fn strict_captures_are_broken_by_others() {
+    let strict = [("STUB_CAPTURE_STRICT", "1")];
+    let intrude = |what: &str, more: &[&str], settings: &[(&str, &str)]| {
+        let mut arguments = vec!["--launches", "10", "--replays", "2", "--intrude", what];
+        arguments.extend(more);
+        text(&run("capture", &arguments, settings).0).to_owned()
+    };
+    for what in ["query", "alloc", "sync"] {
+        let broken = "intruder 900\nerrors 6 nodes 0 replays 0\n";
+        let whole = "intruder 0\nerrors 0 nodes 10 replays 2\n";
+        assert_eq!(intrude(what, &[], &strict), broken, "{what}");
+        assert_eq!(intrude(what, &["--relaxed", "1"], &strict), whole, "{what}");
+        assert_eq!(intrude(what, &["--mode", "thread"], &strict), whole, "{what}");
+        assert_eq!(intrude(what, &[], &[]), whole, "{what}: not strict");
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@
 //! Names, signatures and numbers of the interface are those of `cuda.h` 13.0. Handles are opaque numbers, not addresses, so
 //! that a program which looks behind one fails at once.
 
+#![cfg(target_os = "linux")]
+
 mod arena;
 mod call;
 mod capture;
