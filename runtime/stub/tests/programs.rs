@@ -36,7 +36,7 @@ fn every_launch_is_found_in_every_way() {
         let (output, calls) = run("launches", &[way], &[]);
         succeeded(&output);
         let symbols: Vec<_> = text(&output).lines().filter_map(|line| line.strip_suffix(" 0")).collect();
-        assert_eq!(symbols.len(), 69, "{way}");
+        assert_eq!(symbols.len(), 80, "{way}");
         for symbol in symbols {
             // One cuLaunchKernel is captured for the graph.
             let expected = if symbol == "cuLaunchKernel" { 2 } else { 1 };
@@ -50,7 +50,7 @@ fn every_launch_is_found_in_every_way() {
 fn no_launch_is_found_by_version() {
     let (output, _) = run("launches", &["dlvsym"], &[]);
     assert!(!output.status.success());
-    assert_eq!(text(&output).lines().filter(|line| line.ends_with(" not found")).count(), 69);
+    assert_eq!(text(&output).lines().filter(|line| line.ends_with(" not found")).count(), 80);
 }
 
 #[test]

@@ -100,6 +100,17 @@ fn launch_on_devices(call: &Call, list: *const LaunchParams, count: u32) -> Answ
     launch(call, Launch { function, grid, block, shared, stream, cooperative: true })
 }
 
+/// A launch of CUDA 2, whose block was set before.
+pub fn shaped(call: &Call, function: Handle, grid: [i32; 2], stream: Handle) -> Answer {
+    let (block, shared) = {
+        let state = state()?;
+        let function = state.functions.find(function)?;
+        (function.shape, function.shared)
+    };
+    let [x, y] = grid.map(|size| u32::try_from(size).unwrap_or(0));
+    launch(call, Launch { function, grid: [x, y, 1], block, shared, stream, cooperative: false })
+}
+
 export! {
     cuLaunchKernel: [cuLaunchKernel 4000, cuLaunchKernel_ptsz 7000]
         (function: Handle, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32, shared: u32,

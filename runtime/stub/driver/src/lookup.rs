@@ -7,8 +7,8 @@ use crate::entry::{Entry, export, per_thread};
 use crate::error::{Answer, Code, put, required};
 use crate::log;
 use crate::{
-    capture, context, copy, error, event, graph, host, info, launch, legacy, memory, memset, module,
-    occupancy, state, stream,
+    capture, context, copy, error, event, graph, host, info, launch, memory, memset, module, occupancy, rare,
+    refused, state, stream,
 };
 
 /// CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.
@@ -33,12 +33,13 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
         host::ENTRIES,
         info::ENTRIES,
         launch::ENTRIES,
-        legacy::ENTRIES,
         ENTRIES,
         memory::ENTRIES,
         memset::ENTRIES,
         module::ENTRIES,
         occupancy::ENTRIES,
+        rare::ENTRIES,
+        refused::ENTRIES,
         state::ENTRIES,
         stream::ENTRIES,
     ]

@@ -33,6 +33,9 @@ pub struct Library {
 pub struct Function {
     module: Handle,
     name: CString,
+    /// Block and shared memory of the launches of CUDA 2, which don't give them.
+    pub shape: [u32; 3],
+    pub shared: u32,
 }
 
 pub struct Kernel {
@@ -50,7 +53,7 @@ impl State {
             return Err(Code::NOT_FOUND);
         }
         let text = CString::new(name).map_err(|_| Code::NOT_FOUND)?;
-        let function = self.functions.insert(Function { module, name: text });
+        let function = self.functions.insert(Function { module, name: text, shape: [1; 3], shared: 0 });
         self.modules.find_mut(module)?.functions.insert(name.to_owned(), function);
         Ok(function)
     }
