@@ -125,7 +125,7 @@ export! {
         let stream = state.stream(call, stream)?;
         let work = state.execs.find(exec)?.work.clone();
         call.note("nodes", work.len());
-        state.enqueue(call, stream, Work::Graph(work))
+        state.enqueue(call, stream, Work::Graph(work)).map(drop)
     };
     cuGraphGetNodes: [cuGraphGetNodes 10000] (graph: Handle, nodes: *mut Handle, count: *mut u64) |_call| {
         list(&state()?.graphs.find(graph)?.nodes, nodes, count)

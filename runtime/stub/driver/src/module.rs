@@ -136,6 +136,11 @@ fn load(call: &Call, out: *mut Handle, image: *const c_void) -> Answer {
     Ok(())
 }
 
+/// Queries of a kernel or function tell null (1) from other wrong handles (400).
+fn not_null(handle: Handle) -> Answer {
+    if handle == 0 { Err(Code::INVALID_VALUE) } else { Ok(()) }
+}
+
 /// The bytes of a file, with a zero behind them.
 fn read(path: *const c_char) -> Answer<Vec<u8>> {
     let path = log::text(path).ok_or(Code::INVALID_VALUE)?;
@@ -262,10 +267,12 @@ export! {
     };
     cuKernelGetLibrary: [cuKernelGetLibrary 12050] (out: *mut Handle, kernel: Handle) |_call| {
         required(out)?;
+        not_null(kernel)?;
         put(out, state()?.kernels.find(kernel)?.library)
     };
     cuKernelGetName: [cuKernelGetName 12030] (out: *mut *const c_char, kernel: Handle) |_call| {
         required(out)?;
+        not_null(kernel)?;
         put(out, state()?.kernels.find(kernel)?.name.as_ptr())
     };
     cuKernelGetAttribute: [cuKernelGetAttribute 12000] (out: *mut i32, attribute: u32, kernel: Handle, _device: i32) |_call| {
@@ -278,10 +285,12 @@ export! {
     };
     cuFuncGetName: [cuFuncGetName 12030] (out: *mut *const c_char, function: Handle) |_call| {
         required(out)?;
+        not_null(function)?;
         put(out, state()?.functions.find(function)?.name.as_ptr())
     };
     cuFuncGetModule: [cuFuncGetModule 11000] (out: *mut Handle, function: Handle) |_call| {
         required(out)?;
+        not_null(function)?;
         put(out, state()?.functions.find(function)?.module)
     };
     cuFuncGetAttribute: [cuFuncGetAttribute 2020] (out: *mut i32, attribute: u32, function: Handle) |_call| {

@@ -19,7 +19,7 @@ fn prefetch(call: &Call, address: DevicePtr, bytes: u64, stream: Handle) -> Answ
     let mut state = state()?;
     let stream = state.stream(call, stream)?;
     state.memory.check(address, bytes as usize)?;
-    state.enqueue(call, stream, Work::Copy(Arc::new(|| ())))
+    state.enqueue(call, stream, Work::Copy(Arc::new(|| ()))).map(drop)
 }
 
 /// Arrays of `count` targets, sources and sizes.
@@ -61,7 +61,7 @@ fn write_value<T: Send + Sync + Copy + 'static>(
     state.memory.check(address, size_of::<T>())?;
     // SAFETY: checked just now.
     let effect = Arc::new(move || unsafe { (address as *mut T).write_unaligned(value) });
-    state.enqueue(call, stream, Work::Fill(effect))
+    state.enqueue(call, stream, Work::Fill(effect)).map(drop)
 }
 
 /// The graph's work takes the place of the executable graph's; no topology is compared.

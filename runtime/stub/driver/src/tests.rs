@@ -86,6 +86,7 @@ fn without_a_context_nothing_works() {
         assert_eq!(cuStreamCreate(&mut out, 0), 201);
         assert_eq!(cuCtxSynchronize(), 201);
         assert_eq!(launch(1, 0), 201);
+        assert_eq!([query(0), cuStreamQuery_ptsz(0)], [201, 201]);
         assert_eq!(cuInit(1), 1);
     })
     .join()
@@ -118,6 +119,7 @@ fn the_legacy_stream_and_blocking_streams_wait_for_each_other() {
     // Behind the legacy launch is the other blocking stream, not the non-blocking one.
     assert_eq!([launch(work, other), launch(work, free)], [0, 0]);
     assert_eq!([other, free].map(query), [600, 0]);
+    assert_eq!(query(stream(0)), 0, "no work of its own");
     gate.open();
     assert_eq!(cuStreamSynchronize(0), 0);
     assert_eq!([blocking, other, free, 0].map(query), [0; 4]);
