@@ -194,6 +194,8 @@ fn memory_holds_what_is_copied() {
     assert_eq!(cuMemcpyDtoDAsync_v2(device + 32, device, 8, 0), 0);
     assert_eq!(cuMemcpyDtoH_v2(target.as_mut_ptr().cast(), device, 64), 0);
     assert_eq!(target[..8], [0, 1, 2, 1, 2, 1, 6, 7]);
+    assert_eq!(made(|out| cuPointerGetAttribute(out, 2, device + 63)), 2);
+    assert_eq!(cuPointerGetAttribute(&mut 0, 2, target.as_ptr() as usize), 1, "pageable");
     assert_eq!((&target[32..40], &target[40..]), (&target[..8], &source[40..]));
     assert_eq!(cuMemcpyHtoD_v2(device + 1, source.as_ptr().cast(), 64), 1, "past the end");
     assert_eq!([cuMemFree_v2(device), cuMemFree_v2(device)], [0, 1]);
