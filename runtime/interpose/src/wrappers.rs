@@ -156,28 +156,28 @@ fn replace(address: *mut *mut c_void, real: impl FnOnce() -> CUresult) -> CUresu
 /// What the wrapper does with the expression of its kind.
 macro_rules! around {
     (launch $hook:expr, $real:expr, $what:expr) => {
-        launch($hook, unsafe { $what }, $real)
+        launch($hook, $what(), $real)
     };
     (copy $hook:expr, $real:expr, $what:expr) => {
-        copy($hook, unsafe { $what }, $real)
+        copy($hook, $what(), $real)
     };
     (wait $hook:expr, $real:expr, $what:expr) => {
-        wait($hook, unsafe { $what }, $real)
+        wait($hook, $what(), $real)
     };
     (begin $hook:expr, $real:expr, $what:expr) => {
-        begin($hook, $what, $real)
+        begin($hook, $what(), $real)
     };
     (ended $hook:expr, $real:expr, $what:expr) => {
-        ended($hook, $what, $real)
+        ended($hook, $what(), $real)
     };
     (made $hook:expr, $real:expr, $what:expr) => {
-        made(|| unsafe { $what }, $real)
+        made($what, $real)
     };
     (gone $hook:expr, $real:expr, $what:expr) => {
-        gone($what, $real)
+        gone($what(), $real)
     };
     (lookup $hook:expr, $real:expr, $what:expr) => {
-        replace($what, $real)
+        replace($what(), $real)
     };
 }
 
@@ -210,7 +210,8 @@ macro_rules! wrapper {
             }
             // SAFETY: the caller's own arguments, read as the driver reads them.
             #[allow(unused_unsafe, reason = "some expressions only name arguments")]
-            guarded(real, |once| around!($kind Hook::$name, || once.call(), $what))
+            let what = || unsafe { $what };
+            guarded(real, |once| around!($kind Hook::$name, || once.call(), what))
         }
     };
 }

@@ -2,6 +2,7 @@
 //! is called exactly once and its answer comes back, and that null pointers do no harm.
 
 #[path = "it/build.rs"]
+#[allow(dead_code, reason = "this test needs no programs")]
 mod build;
 
 use hooks::{HOOKS, Hook, Kind};

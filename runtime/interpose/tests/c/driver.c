@@ -113,3 +113,10 @@ int cuCtxGetCurrent(void **context) {
     *context = (void *)0x51;
     return 0;
 }
+
+int cuParamSetf(void *function, int offset, float value) { return (int)(long)function + offset + (int)value; }
+
+int cuLinkAddData_v2(void *state, int type, void *data, unsigned long bytes, const char *name, unsigned count, int *options,
+                     void **values) {
+    return (int)((long)state + type + (long)data + bytes + (long)name + count + (long)options + (long)values);
+}

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "driver.h"
 
@@ -40,7 +41,11 @@ int main(void) {
     if (!driver) return 2;
     int (*ask)(const char *, void **, int, uint64_t) = dlsym(driver, "cuGetProcAddress");
     int (*ask_v2)(const char *, void **, int, uint64_t, int *) = dlsym(driver, "cuGetProcAddress_v2");
-    // The driver's functions by their own table, behind any wrapper.
+    // The real driver's own answer, behind any wrapper.
+    const char *path = getenv("TALLY_DRIVER");
+    void *real = dlopen(path ? path : "libcuda.so.1", RTLD_NOW);
+    if (!real) return 10;
+    const char *(*answer_of)(const char *, int, uint64_t, void **) = dlsym(real, "stub_answer");
     for (unsigned i = 0; i < sizeof table / sizeof *table; i++) {
         const char *name = table[i].name, *base = table[i].base;
         int since = table[i].since;
@@ -51,7 +56,7 @@ int main(void) {
         print("default", name, dlsym(RTLD_DEFAULT, name));
         print("dlvsym", name, dlvsym(driver, name, "STUB_1"));
         // Several symbols may share base, version and flags; then the driver chooses, and its choice is what counts.
-        const char *answer = stub_answer(base, since, flags, 0);
+        const char *answer = answer_of(base, since, flags, 0);
         if (ask(base, &found, since, flags) != 0) return 3;
         print("ask", answer, found);
         int status = -1;

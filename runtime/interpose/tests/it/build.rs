@@ -35,7 +35,7 @@ fn names() -> String {
 }
 
 fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../interpose/tests/c")
 }
 
 impl Folder {
@@ -46,7 +46,7 @@ impl Folder {
         let versions = folder.path().join("versions");
         fs::write(&versions, "STUB_1 { *; };").expect("versions is written");
         let script = format!("-Wl,--version-script={}", versions.display());
-        folder.library("driver", "libcuda.so.1", &["-Wl,-soname,libcuda.so.1", &script]);
+        folder.library("driver", "libcuda.so.1", &["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic-functions", &script]);
         folder
     }
 
