@@ -89,7 +89,7 @@ fn every_way_leads_to_the_shim() {
 #[test]
 fn arguments_in_registers_and_on_the_stack_arrive() {
     let folder = Folder::new();
-    let program = folder.linked("trampolines", &["-Wl,--unresolved-symbols=ignore-in-object-files"]);
+    let program = folder.linked("trampolines", &[]);
     for state in STATES {
         run(&folder, &program, state);
     }
