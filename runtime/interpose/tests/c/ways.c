@@ -64,6 +64,18 @@ int main(void) {
         if (ask_v2(base, &found, since, flags, &status) != 0 || status != 0) return 4;
         print("ask_v2", answer, found);
     }
+    // What programs of several versions get: the driver's choice, wrapped.
+    static const int versions[] = {2000, 4000, 7000, 9000, 11030, 12000, 12080, 13000, 13050};
+    for (unsigned i = 0; i < sizeof table / sizeof *table; i++)
+        for (unsigned v = 0; v < sizeof versions / sizeof *versions; v++)
+            for (uint64_t flags = 0; flags < 3; flags++) {
+                void *found = 0;
+                int status = -1;
+                const char *answer = answer_of(table[i].base, versions[v], flags, 0);
+                if (ask_v2(table[i].base, &found, versions[v], flags, &status) != 0 || status != !answer) return 11;
+                if (answer) print("grid", answer, found);
+                else if (found) return 12;
+            }
     // What is not wrapped stays the driver's, or absent.
     print("dlsym", "cuInit", dlsym(driver, "cuInit"));
     print("dlsym", "cudnnCreate", dlsym(driver, "cudnnCreate"));

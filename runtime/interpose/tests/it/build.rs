@@ -15,20 +15,11 @@ pub struct Folder {
     folder: TempDir,
 }
 
-/// The name that cuGetProcAddress is asked for: without suffixes of version and default stream.
-fn base(name: &str) -> &str {
-    let name = name.strip_suffix("_ptsz").or_else(|| name.strip_suffix("_ptds")).unwrap_or(name);
-    match name.rsplit_once("_v") {
-        Some((base, number)) if number.parse::<u32>().is_ok() => base,
-        _ => name,
-    }
-}
-
 fn names() -> String {
     let mut text = String::new();
     for (index, entry) in HOOKS.iter().enumerate() {
         let form = if SPECIAL.contains(&entry.name) { "SPECIAL" } else { "SYMBOL" };
-        let (base, per_thread) = (base(entry.name), u8::from(entry.per_thread));
+        let (base, per_thread) = (entry.base(), u8::from(entry.per_thread));
         let _ = writeln!(text, "{form}({index}, {}, \"{base}\", {}, {per_thread})", entry.name, entry.since);
     }
     text
@@ -46,7 +37,11 @@ impl Folder {
         let versions = folder.path().join("versions");
         fs::write(&versions, "STUB_1 { *; };").expect("versions is written");
         let script = format!("-Wl,--version-script={}", versions.display());
-        folder.library("driver", "libcuda.so.1", &["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic-functions", &script]);
+        folder.library(
+            "driver",
+            "libcuda.so.1",
+            &["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic-functions", &script],
+        );
         folder
     }
 

