@@ -2,4 +2,5 @@
 
 mod build;
 mod preload;
+mod programs;
 mod symbols;

@@ -94,3 +94,34 @@ fn arguments_in_registers_and_on_the_stack_arrive() {
         run(&folder, &program, state);
     }
 }
+
+/// Programs over the stub driver do the same through the shim as without it.
+#[test]
+fn programs_do_the_same_through_the_shim() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::copy(shim(), folder.path().join("libcuda.so.1")).expect("a copy");
+    let programs: [(&str, &[&str]); 6] = [
+        ("launches", &["direct"]),
+        ("launches", &["getproc_v2"]),
+        ("attributes", &[]),
+        ("capture", &["--launches", "50", "--replays", "5"]),
+        ("exporttable", &[]),
+        ("init8", &[]),
+    ];
+    for (name, arguments) in programs {
+        let bare = stub::command(name).args(arguments).output().expect("the program starts");
+        for state in STATES {
+            let mut command = stub::command(name);
+            command.args(arguments).env("LD_LIBRARY_PATH", folder.path());
+            command.env("TALLY_DRIVER", stub::library_folder().join("libcuda.so.1"));
+            match state {
+                Some(socket) => command.env("TALLY_SOCKET", socket).env("TALLY_START_LIMIT_MS", "100"),
+                None => command.env_remove("TALLY_SOCKET"),
+            };
+            let output = command.output().expect("the program starts");
+            let context =
+                format!("{name} {arguments:?} {state:?}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!((output.status, output.stdout), (bare.status, bare.stdout.clone()), "{context}");
+        }
+    }
+}
