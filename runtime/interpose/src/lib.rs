@@ -21,6 +21,7 @@ mod arguments;
 pub mod driver;
 pub mod elf;
 pub mod lookup;
+pub mod question;
 pub mod types;
 pub mod wrappers;
 
