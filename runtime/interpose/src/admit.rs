@@ -1,7 +1,7 @@
 //! The one door of all launches. So far it only counts them.
 
 use crate::types::*;
-use hooks::Hook;
+use hooks::{Hook, Kind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a launch makes the device do.
@@ -113,28 +113,25 @@ pub enum Note {
     PrimaryReleased(CUdevice),
 }
 
-static LAUNCHES: [AtomicU64; Hook::COUNT] = [const { AtomicU64::new(0) }; Hook::COUNT];
-static WAITS: [AtomicU64; Hook::COUNT] = [const { AtomicU64::new(0) }; Hook::COUNT];
+static CALLS: [AtomicU64; Hook::COUNT] = [const { AtomicU64::new(0) }; Hook::COUNT];
 
-/// Calls through this hook that came to [`launch`].
-pub fn launches(hook: Hook) -> u64 {
-    LAUNCHES[hook as usize].load(Relaxed)
-}
-
-/// Calls through this hook that came to [`waiting`].
-pub fn waits(hook: Hook) -> u64 {
-    WAITS[hook as usize].load(Relaxed)
+/// Calls through this hook that came to [`launch`] or [`waiting`].
+pub fn calls(hook: Hook) -> u64 {
+    CALLS[hook as usize].load(Relaxed)
 }
 
 /// Admits a launch: every launch of the process comes through here, and `real` is called exactly once.
 pub fn launch(unit: &Unit, real: impl FnOnce() -> CUresult) -> CUresult {
-    LAUNCHES[unit.hook as usize].fetch_add(1, Relaxed);
+    CALLS[unit.hook as usize].fetch_add(1, Relaxed);
     real()
 }
 
 /// A call that waits or asks.
 pub fn waiting(hook: Hook, _wait: Wait, real: impl FnOnce() -> CUresult) -> CUresult {
-    WAITS[hook as usize].fetch_add(1, Relaxed);
+    // A synchronous copy has been counted as a launch.
+    if hook.entry().kind != Kind::Copy {
+        CALLS[hook as usize].fetch_add(1, Relaxed);
+    }
     real()
 }
 
