@@ -53,6 +53,9 @@ pub struct BestEffort {
     in_flight: VecDeque<Launch>,
     /// Their estimates together. Wraps, as without a budget nobody bounds or reads it.
     in_flight_ns: Ns,
+    /// Since when the oldest launch in flight has had the device, as far as is known. `None` while high-priority work has
+    /// been there since: how much of the launch is left cannot be told.
+    running_since: Option<Ns>,
     /// The flag is up, or what it stopped has not been resumed.
     stopping: bool,
     stopped: bool,
@@ -71,6 +74,7 @@ impl BestEffort {
             admitted: 0,
             in_flight: VecDeque::with_capacity(settings.depth as usize),
             in_flight_ns: 0,
+            running_since: None,
             stopping: false,
             stopped: false,
             armed: None,
@@ -93,10 +97,13 @@ impl BestEffort {
             Event::Launch { duration_ns } => {
                 self.held = Some(Launch { number: self.admitted, duration_ns });
             }
-            Event::Completed { launch } => self.complete(launch),
+            Event::Completed { launch } => self.complete(launch, now),
             Event::Stopped => self.stopped = true,
             Event::Word(word) => {
                 self.word = word;
+                if word == Activity::Active {
+                    self.running_since = None;
+                }
                 let cuts = self.settings.level != Level::Launch;
                 if cuts && word == Activity::Active && !self.in_flight.is_empty() && !self.stopping {
                     self.stopping = true;
@@ -108,10 +115,13 @@ impl BestEffort {
         self.decide(now)
     }
 
-    fn complete(&mut self, number: u64) {
+    fn complete(&mut self, number: u64, now: Ns) {
         let Some(at) = self.in_flight.iter().position(|launch| launch.number == number) else { return };
         let launch = self.in_flight.remove(at).expect("found above");
         self.in_flight_ns = self.in_flight_ns.wrapping_sub(launch.duration_ns.unwrap_or(0));
+        if at == 0 && self.word != Activity::Active {
+            self.running_since = Some(now);
+        }
         if self.in_flight.is_empty() {
             // The flag came too late to stop anything.
             self.stopping = false;
@@ -131,13 +141,20 @@ impl BestEffort {
         self.in_flight.len() < depth as usize && known && fits
     }
 
+    /// When the held launch may go although it has no room: so long before what is in flight should be complete.
+    fn lead(&self, launch: Launch) -> Option<Ns> {
+        let Settings { depth, budget_ns, lead_ns, .. } = self.settings;
+        let is_known = launch.duration_ns.is_some() && self.in_flight.front()?.duration_ns.is_some();
+        let counts = budget_ns > 0 && lead_ns > 0 && is_known && self.in_flight.len() < depth as usize;
+        counts.then_some(self.running_since?.saturating_add(self.in_flight_ns).saturating_sub(lead_ns))
+    }
+
     fn decide(&mut self, now: Ns) -> Option<Op> {
         let Activity::IdleSince(since) = self.word else { return None };
-        let next = self.held.filter(|&launch| !self.stopping && self.has_room(launch));
-        if !self.stopped && next.is_none() {
-            return None;
-        }
-        let due = since.saturating_add(self.settings.idle_wait_ns);
+        let next = self.held.filter(|_| !self.stopping);
+        let ready = next.and_then(|launch| if self.has_room(launch) { Some(now) } else { self.lead(launch) });
+        let wanted = if self.stopped { Some(now) } else { ready };
+        let due = since.saturating_add(self.settings.idle_wait_ns).max(wanted?);
         if now < due {
             return (self.armed.replace(due) != Some(due)).then_some(Op::WakeAt(due));
         }
@@ -148,6 +165,9 @@ impl BestEffort {
             return Some(Op::Resume);
         }
         let launch = next?;
+        if self.in_flight.is_empty() {
+            self.running_since = Some(now);
+        }
         self.held = None;
         self.armed = None;
         self.admitted += 1;
@@ -162,7 +182,13 @@ mod tests {
     use super::*;
 
     fn gate(level: Level, depth: u32, budget_ns: Ns) -> BestEffort {
-        BestEffort::new(Settings { level, depth, budget_ns, idle_wait_ns: 100 }, 0)
+        BestEffort::new(Settings { level, depth, budget_ns, lead_ns: 0, idle_wait_ns: 100 }, 0)
+    }
+
+    /// A budget of 500 ns and a lead of 20.
+    fn leading() -> BestEffort {
+        let (level, depth) = (Level::Launch, 8);
+        BestEffort::new(Settings { level, depth, budget_ns: 500, lead_ns: 20, idle_wait_ns: 100 }, 0)
     }
 
     const LAUNCH: Event = Event::Launch { duration_ns: None };
@@ -258,6 +284,38 @@ mod tests {
         assert_eq!(be.step(completed(1), 104), admit(3));
         assert_eq!(be.step(completed(0), 105), None);
         assert_eq!((be.in_flight(), be.oldest()), (1, Some(3)));
+    }
+
+    #[test]
+    fn the_next_launch_goes_a_lead_before_the_end() {
+        let mut be = leading();
+        assert_eq!(be.step(launch(1000), 100), admit(0));
+        assert_eq!(be.step(launch(900), 110), Some(Op::WakeAt(1080)), "100 + 1000 - 20");
+        assert_eq!(be.step(Event::Timer, 1080), admit(1));
+        assert_eq!(be.step(launch(5), 1085), Some(Op::WakeAt(1980)), "1900 are in flight since 100");
+        assert_eq!(
+            be.step(completed(0), 1200),
+            Some(Op::WakeAt(2080)),
+            "the second began late: 1200 + 900 - 20"
+        );
+        assert_eq!(be.step(completed(1), 1900), admit(2), "earlier than thought");
+    }
+
+    #[test]
+    fn nothing_leads_what_is_unknown_or_was_interrupted() {
+        let mut be = leading();
+        assert_eq!(be.step(LAUNCH, 100), admit(0));
+        assert_eq!(be.step(launch(10), 101), None, "how long it takes is unknown");
+        assert_eq!(be.step(completed(0), 200), admit(1));
+        assert_eq!(be.step(LAUNCH, 201), None, "an unknown one must be alone");
+        assert_eq!(be.step(completed(1), 210), admit(2));
+        assert_eq!(be.step(completed(2), 300), None);
+        assert_eq!(be.step(launch(1000), 300), admit(3));
+        assert_eq!(be.step(Event::Word(Activity::Active), 400), None);
+        assert_eq!(be.step(Event::Word(Activity::IdleSince(1000)), 1000), None);
+        assert_eq!(be.step(launch(600), 1100), None, "it may have been preempted");
+        assert_eq!(be.step(completed(3), 1500), admit(4));
+        assert_eq!(be.step(launch(600), 1501), Some(Op::WakeAt(2080)));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! The high-priority side publishes whether it has work on the device ([`High`]; [`Streams`] where it has several streams).
 //! A best-effort client holds back its own launches while that is so and for [`Settings::idle_wait_ns`] after
 //! ([`BestEffort`]). What a high-priority request can still meet is what is in flight then: at most [`Settings::depth`]
-//! launches that take [`Settings::budget_ns`] together, or one that takes longer. Above [`Level::Launch`] the launches in
+//! launches that take [`Settings::budget_ns`] together, or one that takes longer and the last [`Settings::lead_ns`] of the one
+//! before. Above [`Level::Launch`] the launches in
 //! flight are also asked to stop at the next block boundary, and are resumed later.
 
 mod best_effort;
@@ -47,6 +48,9 @@ pub struct Settings {
     /// GPU time that the launches in flight may take together by their estimates, ns. A launch that takes longer, or of
     /// which nothing is known, is alone in flight. 0: only `depth` counts.
     pub budget_ns: Ns,
+    /// With a budget: a launch that has no room in it is let go when what is in flight should take no longer than this, ns,
+    /// so that the device does not stand still while the host finds out and launches.
+    pub lead_ns: Ns,
     /// How long the high-priority side must have been idle, ns.
     pub idle_wait_ns: Ns,
 }

@@ -142,17 +142,20 @@ fn settings(values: &Values) -> Settings {
         level,
         depth: values.number("depth") as u32,
         budget_ns: values.number("budget_us"),
+        lead_ns: values.number("lead_us"),
         idle_wait_ns: values.number("idle_wait_us"),
     }
 }
 
-const fn parameters(level: u64, depth: u64) -> [Parameter; 4] {
+const fn parameters(level: u64, depth: u64) -> [Parameter; 5] {
     [
         Parameter::count("depth", "best-effort launches in flight", depth, 1, 1024),
         Parameter::word("level", "where kernels are held back or stopped", LEVELS, level),
         Parameter::us("idle_wait_us", "how long the high-priority side must be idle", 100_000),
         // By default it leaves the gate as it was measured.
         Parameter::us("budget_us", "GPU time of what is in flight; 0: only depth counts", 0).added_later(),
+        Parameter::us("lead_us", "with a budget: a launch goes so long before the end of those before it", 0)
+            .added_later(),
     ]
 }
 
