@@ -40,12 +40,14 @@ pub fn since(folder: &Path, before: &Files) -> Vec<Report> {
 }
 
 /// Prints a line per process to stderr, and what it means if there is none.
-pub fn print(reports: &[Report], program: &str) {
+pub fn print(reports: &[Report], program: &str, code: u8) {
     if reports.is_empty() {
-        eprintln!(
-            "tally: no process of {program} launched anything on a GPU under the runtime (a program that is linked \
-             statically, or sets LD_PRELOAD itself, is not reached: try --shim)"
-        );
+        // A program that failed has said why itself.
+        let perhaps = match code {
+            0 => " (one that sets LD_PRELOAD itself is not reached: try --shim)",
+            _ => "",
+        };
+        eprintln!("tally: no process of {program} launched anything on a GPU under the runtime{perhaps}");
     }
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for report in reports {
@@ -87,7 +89,7 @@ pub fn lines(report: &Report) -> String {
         }
     }
     if report.ended == Ended::Killed {
-        text += "; killed";
+        text += "; killed, or stopped by a signal";
     }
     text += "\n";
     for (reason, count) in &report.passed {
@@ -153,7 +155,7 @@ mod tests {
         report.passed.insert("small".to_owned(), 567);
         report.ended = Ended::Killed;
         let expected = "tally: best effort python3 (12): 1,234,567 launches, 1,234,000 admitted, 5 of them waited, \
-                        2.5 ms in all; killed\n\
+                        2.5 ms in all; killed, or stopped by a signal\n\
                         tally:   567 passed as small: a copy or fill below TALLY_LARGE_BYTES\n";
         assert_eq!(lines(&report), expected);
     }

@@ -38,7 +38,7 @@ fn a_killed_program_has_its_code_and_its_report() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(128 + 9));
     assert!(
-        said(&output).contains("5 launches, none held; became active 0 times; killed"),
+        said(&output).contains("5 launches, none held; became active 0 times; killed, or stopped"),
         "{}",
         said(&output)
     );
@@ -80,6 +80,9 @@ fn without_launches_it_says_so() {
     let output = home.tally(&["run", "--gpu", "none", "--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(said(&output).contains("no process of true launched anything on a GPU"), "{}", said(&output));
+    assert!(said(&output).contains("try --shim"));
+    let output = home.tally(&["run", "--gpu", "none", "--", "false"]).output().unwrap();
+    assert!(output.status.code() == Some(1) && !said(&output).contains("try --shim"));
 }
 
 #[test]
@@ -199,6 +202,25 @@ fn the_second_program_is_stopped_with_the_first() {
 }
 
 #[test]
+fn workers_of_the_second_program_are_ended_too() {
+    let home = Home::new();
+    let (worker, go) = (home.file("worker"), home.file("go"));
+    let mut command = home.tally(&["run", "--gpu", "none", "--both", "--grace", "0", "--"]);
+    command.args(["env", &format!("CLIENT_DO=see={} exit=0", go.display())]);
+    command.arg(std::env::current_exe().unwrap()).args(client::arguments()).arg("--");
+    // Ends at once and leaves a worker that ignores that it is asked.
+    let steps = format!("spawn=ignore-term,touch={},touch={},wait exit=0", worker.display(), go.display());
+    command.args(["env", &format!("CLIENT_DO={steps}")]);
+    command.arg(std::env::current_exe().unwrap()).args(client::arguments());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said(&output).contains("that did not end are killed"), "{}", said(&output));
+    let worker = number(&worker);
+    until("the worker's end", || (!fake::runs(worker)).then_some(()));
+    home.is_left_clean();
+}
+
+#[test]
 fn a_program_outlives_its_daemon() {
     let home = Home::new();
     let go = home.file("go");
@@ -215,7 +237,6 @@ fn a_program_outlives_its_daemon() {
     assert!(said.contains("the daemon has gone; the programs go on as before"), "{said}");
     home.is_left_clean();
     assert_eq!(home.run(&["--quiet"], "hello report exit=0").status().unwrap().code(), Some(0));
-    let _ = LIMIT;
 }
 
 #[test]
