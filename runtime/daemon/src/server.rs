@@ -7,7 +7,7 @@ use crate::place::{self, Lock, Place};
 use crate::policy::Runnable;
 use crate::profiles::{self, Profiles};
 use crate::slots::Slots;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use client::Client;
 use probe::nvidia::Device;
 use protocol::message::{Channel, Reply, Request, Status};
@@ -45,6 +45,31 @@ pub struct Options {
     pub until_idle: bool,
 }
 
+/// Another daemon serves the device.
+#[derive(Debug)]
+pub struct Occupied {
+    holder: Option<u32>,
+    dir: PathBuf,
+}
+
+impl Occupied {
+    /// The exit code of `tallyd` then: it may be about to end, so trying again can help.
+    pub const CODE: u8 = 3;
+}
+
+impl std::fmt::Display for Occupied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let holder = self.holder.map_or(String::new(), |pid| format!(" (process {pid})"));
+        write!(
+            f,
+            "another tallyd{holder} serves this device in {}; `tally status` shows it",
+            self.dir.display()
+        )
+    }
+}
+
+impl std::error::Error for Occupied {}
+
 /// Runs a daemon until SIGTERM, SIGINT, or it is idle; then nothing of it is left but its log and the profile cache.
 ///
 /// # Errors
@@ -54,11 +79,7 @@ pub fn run(options: Options, settings: &Settings) -> Result<()> {
     let place = Place::new(&options.dir, uuid);
     place::check_socket_path(&place.socket())?;
     let Some(lock) = Lock::try_take(&place.lock())? else {
-        let holder = Lock::holder(&place.lock()).map_or(String::new(), |pid| format!(" (process {pid})"));
-        bail!(
-            "another tallyd{holder} serves this device in {}; `tally status` shows it",
-            options.dir.display()
-        );
+        return Err(Occupied { holder: Lock::holder(&place.lock()), dir: options.dir }.into());
     };
     if let Some(device) = &options.device {
         crate::gpu::check_mode(device, options.policy.needs_mps())?;
@@ -124,6 +145,7 @@ fn serve(options: Options, settings: &Settings, place: &Place, mps: &Mps, signal
         clients: BTreeMap::new(),
         next: 0,
         until_idle,
+        ending: false,
     };
     server.run()
 }
@@ -170,6 +192,7 @@ struct Server {
     next: u64,
     /// Ends when nobody is there at this time or later.
     until_idle: Option<Instant>,
+    ending: bool,
 }
 
 /// What a descriptor that became ready means.
@@ -203,6 +226,9 @@ impl Server {
                     }
                     Ready::Ended(slot) => self.ended(slot),
                 }
+            }
+            if self.ending {
+                return Ok(());
             }
             let busy = !self.connections.is_empty();
             if !busy && self.until_idle.is_some_and(|when| Instant::now() >= when) {
@@ -326,7 +352,10 @@ impl Server {
                     Err(why) => refused(why),
                 }
             }
-            Request::Attach { policy, .. } => self.attach(id, policy.as_deref()),
+            Request::Attach { policy, .. } => match self.attach(id, policy.as_deref()) {
+                Some(reply) => reply,
+                None => return self.close(id),
+            },
             Request::Durations => match descriptors.pop() {
                 Some(file) => self.durations(file),
                 None => refused("durations without a descriptor".to_owned()),
@@ -336,16 +365,23 @@ impl Server {
         self.reply(id, &reply, &[]);
     }
 
-    fn attach(&mut self, id: u64, policy: Option<&str>) -> Reply {
+    /// The answer; `None` if the daemon ends instead, so that another one can be started.
+    fn attach(&mut self, id: u64, policy: Option<&str>) -> Option<Reply> {
         match policy.map(Runnable::parse) {
-            Some(Err(why)) => return refused(why.to_string()),
+            Some(Err(why)) => return Some(refused(why.to_string())),
             Some(Ok(asked)) if !asked.is(&self.policy) => {
-                return refused(format!(
+                let needed = |other: &Connection| other.attached || other.slot.is_some();
+                if self.until_idle.is_some() && !self.connections.values().any(needed) {
+                    // It is about to end anyway: its last user has just gone.
+                    self.ending = true;
+                    return None;
+                }
+                return Some(refused(format!(
                     "it runs the policy {}, not {}; leave --policy out, wait until its programs have ended, or choose \
                      another folder with --dir",
                     self.policy.name(),
                     asked.name()
-                ));
+                )));
             }
             _ => {}
         }
@@ -353,13 +389,13 @@ impl Server {
             connection.attached = true;
             self.met();
         }
-        Reply::Ready {
+        Some(Reply::Ready {
             version: VERSION,
             policy: self.policy.name().to_owned(),
             substrate: self.policy.substrate().to_owned(),
             gpu: self.gpu.clone(),
             environment: self.environment.clone(),
-        }
+        })
     }
 
     /// Somebody is here whose end may end the daemon.

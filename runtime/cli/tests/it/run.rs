@@ -164,6 +164,17 @@ fn many_at_once_share_one_daemon() {
 }
 
 #[test]
+fn policies_follow_each_other_without_a_pause() {
+    let home = Home::new();
+    for policy in ["gate", "tgs", "time-slicing", "gate:depth=2", "gate"] {
+        let output = home.run(&["--policy", policy], "hello report exit=0").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert!(said(&output).contains(&format!("under {policy} over")), "{}", said(&output));
+    }
+    home.is_left_clean();
+}
+
+#[test]
 fn signals_reach_the_program() {
     let home = Home::new();
     let pid = home.file("pid");
@@ -209,7 +220,9 @@ fn workers_of_the_second_program_are_ended_too() {
     command.args(["env", &format!("CLIENT_DO=see={} exit=0", go.display())]);
     command.arg(std::env::current_exe().unwrap()).args(client::arguments()).arg("--");
     // Ends at once and leaves a worker that ignores that it is asked.
-    let steps = format!("spawn=ignore-term,touch={},touch={},wait exit=0", worker.display(), go.display());
+    let (worker_shown, go_shown) = (worker.display(), go.display());
+    let worker_does = format!("ignore-term,touch={worker_shown},orphan,touch={go_shown},wait");
+    let steps = format!("spawn={worker_does} see={worker_shown} exit=0");
     command.args(["env", &format!("CLIENT_DO={steps}")]);
     command.arg(std::env::current_exe().unwrap()).args(client::arguments());
     let output = command.output().unwrap();
@@ -230,6 +243,11 @@ fn a_program_outlives_its_daemon() {
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     let daemon = status[0]["daemon"]["pid"].as_i64().unwrap() as i32;
     kill_process(Pid::from_raw(daemon).unwrap(), Signal::KILL).unwrap();
+    // Another one meanwhile is told that the two do not see each other.
+    let other = home.run(&["--quiet"], "hello report exit=0").output().unwrap();
+    let program = &status[0]["clients"][0]["process"]["pid"];
+    let warning = format!("do not see each other. End them first: [{program}]");
+    assert!(said(&other).contains(&warning), "{}", said(&other));
     fs::write(&go, "").unwrap();
     let output = child.wait_with_output().unwrap();
     let said = said(&output);

@@ -172,6 +172,11 @@ impl State {
                 let error = command(&value.replace(',', " ")).exec();
                 panic!("exec: {error}");
             }
+            // Waits for the end of the parent.
+            "orphan" => {
+                let parent = std::os::unix::process::parent_id();
+                until("the parent's end", || (std::os::unix::process::parent_id() != parent).then_some(()));
+            }
             // Does steps in a child.
             "spawn" => self.children.push(command(&value.replace(',', " ")).spawn().unwrap()),
             // A child that holds the connection open, as one that a program forked may.
