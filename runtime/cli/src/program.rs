@@ -37,7 +37,7 @@ impl Way {
     pub fn find(shim: bool, settings: &Settings) -> Result<Way> {
         if shim {
             let driver = settings.driver.clone().map_or_else(driver, Ok)?;
-            return Ok(Way::Shim { library: beside("libshim.so")?, driver });
+            return Ok(Way::Shim { library: beside("libtally_shim.so")?, driver });
         }
         match &settings.library {
             Some(library) => {

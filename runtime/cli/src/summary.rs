@@ -1,6 +1,7 @@
 //! The reports of a run, in a few lines for people.
 
 use crate::jobs::describe;
+use daemon::policy::Runnable;
 use protocol::Priority;
 use protocol::report::{Ended, Mode, Report};
 use protocol::segment::PASSED;
@@ -59,7 +60,12 @@ pub fn print(reports: &[Report], program: &str, code: u8) {
 
 /// Whether the reader must not take the run for what was asked for.
 fn is_bad(report: &Report) -> bool {
-    matches!(report.mode, Mode::Unscheduled(_)) || report.daemon_lost
+    matches!(report.mode, Mode::Unscheduled(_)) && !as_asked(report) || report.daemon_lost
+}
+
+/// Whether the policy holds nothing back anyway.
+fn as_asked(report: &Report) -> bool {
+    Runnable::parse(&report.policy).is_ok_and(|policy| !policy.holds_back())
 }
 
 /// The lines of one process.
@@ -83,6 +89,9 @@ pub fn lines(report: &Report) -> String {
                 grouped(report.held),
                 seconds(report.waited_ns)
             );
+        }
+        Mode::Unscheduled(_) if as_asked(report) => {
+            let _ = write!(text, ", none held, as {} asks", report.policy);
         }
         Mode::Unscheduled(why) => {
             let _ = write!(text, ", NOT SCHEDULED: {why}");
@@ -162,8 +171,11 @@ mod tests {
 
     #[test]
     fn what_was_not_scheduled_is_said() {
-        let report = report(Priority::BestEffort, Mode::Unscheduled("no daemon".to_owned()));
+        let mut report = report(Priority::BestEffort, Mode::Unscheduled("no daemon".to_owned()));
+        report.policy = "gate".to_owned();
         assert!(lines(&report).contains("NOT SCHEDULED: no daemon") && is_bad(&report));
+        report.policy = "time-slicing".to_owned();
+        assert!(lines(&report).contains("none held, as time-slicing asks") && !is_bad(&report));
         let observed = super::tests::report(Priority::High, Mode::Observed);
         assert!(lines(&observed).contains("none held; became active 0 times") && !is_bad(&observed));
     }

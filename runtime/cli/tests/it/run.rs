@@ -116,7 +116,7 @@ fn what_a_program_finds_in_its_environment() {
 #[test]
 fn the_shim_comes_first_and_knows_the_driver() {
     let home = Home::new();
-    let shim = tools().join("libshim.so");
+    let shim = tools().join("libtally_shim.so");
     let made = !shim.exists();
     if made {
         fs::write(&shim, "").unwrap();
