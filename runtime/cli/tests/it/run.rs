@@ -116,16 +116,20 @@ fn what_a_program_finds_in_its_environment() {
 #[test]
 fn the_shim_comes_first_and_knows_the_driver() {
     let home = Home::new();
-    let shim = tools().join("libtally_shim.so");
-    let made = !shim.exists();
-    if made {
-        fs::write(&shim, "").unwrap();
+    // A folder as it is installed, with a shim that nothing needs to load.
+    let installed = home.file("bin");
+    fs::create_dir(&installed).unwrap();
+    for name in ["tally", "tallyd"] {
+        fs::copy(tools().join(name), installed.join(name)).unwrap();
     }
-    let mut command = home.tally(&["run", "--quiet", "--shim", "--gpu", "none", "--", "env"]);
+    fs::write(installed.join("libtally_shim.so"), "").unwrap();
+    let mut command = Command::new(installed.join("tally"));
+    command.args(["run", "--quiet", "--shim", "--gpu", "none", "--", "env"]);
+    command
+        .env("TALLY_DIR", home.file("d"))
+        .env("TALLY_PROFILES", home.file("profiles"))
+        .env_remove("LD_PRELOAD");
     let found = text(&command.env("TALLY_DRIVER", "/opt/libcuda.so.1").output().unwrap().stdout);
-    if made {
-        fs::remove_file(&shim).unwrap();
-    }
     let folder = found.lines().find_map(|line| line.strip_prefix("LD_LIBRARY_PATH=")).unwrap();
     assert!(folder.starts_with(home.file("d/run-").to_str().unwrap()), "{folder}");
     assert!(found.contains("TALLY_DRIVER=/opt/libcuda.so.1") && !found.contains("LD_PRELOAD"), "{found}");
