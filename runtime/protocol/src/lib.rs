@@ -4,6 +4,7 @@
 //! **Invariant:** nothing here knows CUDA or a policy. Whoever reads a segment or a message checks its version first.
 
 pub mod clock;
+pub mod durations;
 pub mod message;
 pub mod process;
 pub mod report;
