@@ -1,0 +1,168 @@
+//! The entry points of the CUDA driver that the interposer wraps: one list, from which everything else about them is made.
+//!
+//! [`hooks!`] hands the list to a macro. Here it becomes the enum [`Hook`] and the table [`HOOKS`], which know nothing of
+//! CUDA's types; in the crate `interpose` it becomes the wrappers. `docs/HOOKS.md` is printed from the table.
+
+mod document;
+mod list;
+
+pub use document::document;
+
+/// What an entry point is, and with it what its wrapper does and what the list's expression says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Gives the device work, in a stream. Expression: the stream and the work.
+    Launch,
+    /// A copy or memset in the default stream. Expression: its bytes, and whether it leaves or enters the host's memory.
+    /// One that ends in the host's memory returns when it is complete, and with it all that came before.
+    Copy,
+    /// Returns when work is complete, or says whether it is. Expression: for what.
+    Wait,
+    /// Something that is noted before the call, and taken back if it fails. Expression: both notes.
+    Begin,
+    /// The end of a stream capture. Expression: the note.
+    Ended,
+    /// Makes or finds something, which is noted after success. Expression: the notes.
+    Made,
+    /// Ends something, which is noted before the call: afterwards another may have the same handle. Expression: the note.
+    Gone,
+    /// Finds functions of the driver. Expression: where it writes the address.
+    Lookup,
+}
+
+/// One wrapped entry point.
+#[derive(Debug)]
+pub struct Entry {
+    /// The symbol, exactly as libcuda exports it.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// CUDA version with which the symbol came: 1000 * major + 10 * minor.
+    pub since: u32,
+    /// The null stream means the calling thread's default stream, not the legacy one.
+    pub per_thread: bool,
+}
+
+impl Hook {
+    /// Number of wrapped entry points; every hook as a number is below it.
+    pub const COUNT: usize = HOOKS.len();
+
+    pub const fn entry(self) -> &'static Entry {
+        &HOOKS[self as usize]
+    }
+
+    pub const fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// The hook with this number.
+    pub fn from_index(index: usize) -> Option<Hook> {
+        ALL.get(index).copied()
+    }
+
+    /// The hook of exactly this symbol.
+    pub fn from_name(name: &[u8]) -> Option<Hook> {
+        ALL.iter().copied().find(|hook| hook.name().as_bytes() == name)
+    }
+
+    /// Every hook, in the order of the list.
+    pub fn all() -> impl Iterator<Item = Hook> {
+        ALL.iter().copied()
+    }
+}
+
+/// Whether a symbol is of the family whose null stream is the thread's own.
+const fn per_thread(name: &str) -> bool {
+    matches!(name.as_bytes(), [.., b'_', b'p', b't', b's', b'z'] | [.., b'_', b'p', b't', b'd', b's'])
+}
+
+macro_rules! kind {
+    (launch) => {
+        Kind::Launch
+    };
+    (copy) => {
+        Kind::Copy
+    };
+    (wait) => {
+        Kind::Wait
+    };
+    (begin) => {
+        Kind::Begin
+    };
+    (ended) => {
+        Kind::Ended
+    };
+    (made) => {
+        Kind::Made
+    };
+    (gone) => {
+        Kind::Gone
+    };
+    (lookup) => {
+        Kind::Lookup
+    };
+}
+
+macro_rules! table {
+    ($($kind:ident [$($since:literal $name:ident),+] $arguments:tt => $what:expr;)+) => {
+        /// A wrapped entry point, by its symbol. Numbered from 0 in the order of the list: an index of counters.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u16)]
+        #[allow(non_camel_case_types, reason = "the symbols of libcuda")]
+        pub enum Hook { $($($name),+),+ }
+
+        /// What is known of each hook, at its number.
+        pub static HOOKS: &[Entry] = &[$($(Entry {
+            name: stringify!($name),
+            kind: kind!($kind),
+            since: $since,
+            per_thread: per_thread(stringify!($name)),
+        }),+),+];
+        const ALL: &[Hook] = &[$($(Hook::$name),+),+];
+    };
+}
+
+hooks!(table);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn numbers_are_dense_and_names_unique() {
+        let names: BTreeSet<_> = HOOKS.iter().map(|entry| entry.name).collect();
+        assert_eq!(names.len(), Hook::COUNT);
+        for (index, hook) in Hook::all().enumerate() {
+            assert_eq!(hook as usize, index);
+            assert_eq!(Hook::from_index(index), Some(hook));
+            assert_eq!(Hook::from_name(hook.name().as_bytes()), Some(hook));
+        }
+        assert_eq!(Hook::from_index(Hook::COUNT), None);
+    }
+
+    #[test]
+    fn only_exact_names_are_hooks() {
+        for name in ["cuLaunchKernel_v2", "cuLaunchKerne", "cudaLaunchKernel", "cudnnCreate", "cuInit", ""] {
+            assert_eq!(Hook::from_name(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    /// The suffixes are what cuda.h appends for the per-thread default stream.
+    #[test]
+    fn per_thread_forms_are_told_by_their_suffix() {
+        for entry in HOOKS {
+            let expected = entry.name.ends_with("_ptsz") || entry.name.ends_with("_ptds");
+            assert_eq!(entry.per_thread, expected, "{}", entry.name);
+        }
+    }
+
+    /// A launch whose sibling of the other default stream has no wrapper would slip by.
+    #[test]
+    fn both_default_streams_are_wrapped() {
+        let named = |name: &str| Hook::from_name(name.as_bytes()).is_some();
+        for entry in HOOKS.iter().filter(|entry| entry.per_thread) {
+            let plain = &entry.name[..entry.name.len() - "_ptsz".len()];
+            assert!(named(plain), "{plain}");
+        }
+    }
+}
