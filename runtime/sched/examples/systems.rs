@@ -32,10 +32,8 @@ pub fn document() -> String {
             Hook::Client => "in the client",
             Hook::Server | Hook::Closing => "in a server",
         };
-        let parameters = match system.parameters() {
-            none if none.is_empty() => String::new(),
-            all => format!("`{}`", all.replace(',', "`, `")),
-        };
+        let parameters = entry.parameters.iter().map(|p| format!("`{}={}`", p.name, p.show(p.default)));
+        let parameters = parameters.collect::<Vec<_>>().join(", ");
         let _ = writeln!(
             text,
             "| `{}` | {} | {} | {device} | {held} | {parameters} |",

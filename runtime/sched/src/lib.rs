@@ -10,6 +10,7 @@
 //! Two systems carry the name of the paper and must not be mixed up: [`tally`] is upstream's central scheduler, [`gate`]
 //! is ours, one instance per client.
 
+pub mod client;
 mod high;
 pub mod parameter;
 pub mod policy;

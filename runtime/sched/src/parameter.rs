@@ -13,6 +13,9 @@ pub struct Parameter {
     pub kind: Kind,
     /// Of a word: its position in the list.
     pub default: u64,
+    /// The system had results before it had this parameter, and its default leaves it as it was: at its default it is no
+    /// part of what a cell is stored under.
+    pub later: bool,
 }
 
 /// What may be written for a parameter.
@@ -33,7 +36,7 @@ impl Parameter {
         min: u64,
         max: u64,
     ) -> Parameter {
-        Parameter { name, meaning, kind: Kind::Number { decimals: 0, min, max }, default }
+        Parameter { name, meaning, kind: Kind::Number { decimals: 0, min, max }, default, later: false }
     }
 
     /// A share written in percent and kept in 1/1000.
@@ -44,19 +47,19 @@ impl Parameter {
         min: u64,
         max: u64,
     ) -> Parameter {
-        Parameter { name, meaning, kind: Kind::Number { decimals: 1, min, max }, default }
+        Parameter { name, meaning, kind: Kind::Number { decimals: 1, min, max }, default, later: false }
     }
 
     /// A time of at most a second, written in microseconds and kept in ns.
     pub const fn us(name: &'static str, meaning: &'static str, default: u64) -> Parameter {
         let kind = Kind::Number { decimals: 3, min: 0, max: 1_000_000_000 };
-        Parameter { name, meaning, kind, default }
+        Parameter { name, meaning, kind, default, later: false }
     }
 
     /// A time of at most a second, written in milliseconds and kept in ns.
     pub const fn ms(name: &'static str, meaning: &'static str, default: u64) -> Parameter {
         let kind = Kind::Number { decimals: 6, min: 0, max: 1_000_000_000 };
-        Parameter { name, meaning, kind, default }
+        Parameter { name, meaning, kind, default, later: false }
     }
 
     /// A choice; the default is a position in the list.
@@ -66,7 +69,12 @@ impl Parameter {
         words: &'static [&'static str],
         default: u64,
     ) -> Parameter {
-        Parameter { name, meaning, kind: Kind::Word(words), default }
+        Parameter { name, meaning, kind: Kind::Word(words), default, later: false }
+    }
+
+    /// The same, see [`Parameter::later`].
+    pub const fn added_later(self) -> Parameter {
+        Parameter { later: true, ..self }
     }
 
     /// A value as it is written.
@@ -202,9 +210,9 @@ impl Values {
         self.list(|at| self.written[at])
     }
 
-    /// All parameters.
+    /// All parameters; those that were added later only if they are not at their default.
     pub fn all(&self) -> String {
-        self.list(|_| true)
+        self.list(|at| !self.parameters[at].later || self.values[at] != self.parameters[at].default)
     }
 
     fn list(&self, wanted: impl Fn(usize) -> bool) -> String {

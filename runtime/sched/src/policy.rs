@@ -1,6 +1,7 @@
 //! The interface between a policy and whatever runs it: events in, operations out.
 
 use crate::Ns;
+use crate::client::Halves;
 use crate::tally::Config;
 
 /// A scheduling policy: one instance decides for all best-effort clients of a device, which are numbered from 0.
@@ -10,6 +11,11 @@ use crate::tally::Config;
 pub trait Policy: std::fmt::Debug + Send {
     /// One event at time `now`; what has to be done is appended to `ops`.
     fn step(&mut self, event: Event, now: Ns, ops: &mut Vec<Op>);
+
+    /// Its clients' halves, if each client decides for itself, so that it also runs in processes of their own.
+    fn halves(&self) -> Option<&dyn Halves> {
+        None
+    }
 }
 
 /// What happens.

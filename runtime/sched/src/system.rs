@@ -1,5 +1,6 @@
 //! A system under comparison: an entry of the registry with its parameters.
 
+use crate::client::{Client, Refused};
 use crate::parameter::{Parameter, Values};
 use crate::policy::{Policy, Setting};
 use crate::{Ns, registry};
@@ -139,7 +140,8 @@ impl System {
         self.entry
     }
 
-    /// All parameters with their values, `key=value,...`; empty if it has none.
+    /// All parameters with their values, `key=value,...`; empty if it has none. One that was added later is left out at
+    /// its default, so that a system without it is still the same.
     pub fn parameters(&self) -> String {
         self.values.all()
     }
@@ -157,6 +159,31 @@ impl System {
     /// Its policy in its initial state.
     pub fn policy(&self, setting: &Setting) -> Box<dyn Policy> {
         (self.entry.policy)(&self.values, setting)
+    }
+
+    /// The half of a best-effort client that starts at `now`, for its own process: as if the high-priority side had just
+    /// become idle. `max_rate` is that side's largest block rate so far ([`crate::tgs::Meter::max_rate`]; 0 if it was not
+    /// measured), which only TGS asks for.
+    ///
+    /// # Errors
+    /// A system that holds nothing back, or one that only the simulator runs.
+    pub fn client(&self, now: Ns, max_rate: f64) -> Result<Client, Refused> {
+        let refused = |why| Err(Refused { system: self.name.clone(), why });
+        match self.wiring().hook {
+            Hook::None => {
+                return refused("it holds no launches back, so there is nothing to decide in a client");
+            }
+            Hook::Server | Hook::Closing => return refused("simulated only: a server holds its launches"),
+            Hook::Client => {}
+        }
+        let policy = self.policy(&Setting { clients: 1, ..Setting::default() });
+        match policy.halves() {
+            Some(halves) => Ok(halves.client(now, max_rate)),
+            None if self.wiring().form != Form::Original => {
+                refused("simulated only: it stops kernels between thread blocks")
+            }
+            None => refused("simulated only: one instance decides for all of its clients"),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! which is [`crate::batch`]. Constants are the original's.
 
 use crate::Ns;
+use crate::client::{self, Client, Halves};
 use crate::parameter::Values;
 use crate::policy::{Event, Op, Policy, Setting};
 use crate::system::{Entry, Form, Hook, Substrate, Wiring};
@@ -265,31 +266,65 @@ impl Limiter {
     }
 }
 
-/// Both sides' timers: the samples, and the refused launches of the clients.
+/// A best-effort client: its limiter and the launch that waits.
+#[derive(Clone, Debug)]
+pub struct BestEffort {
+    limiter: Limiter,
+    /// Blocks of the held launch.
+    held: Option<u64>,
+}
+
+impl BestEffort {
+    /// A client that has just connected and been told the high-priority side's rate so far.
+    pub fn new(max_rate: f64) -> BestEffort {
+        BestEffort { limiter: Limiter::new(max_rate), held: None }
+    }
+
+    /// The program wants to launch a kernel of so many blocks. As [`BestEffort::ask`].
+    pub fn launch(&mut self, blocks: u64, now: Ns) -> Option<Result<(), Ns>> {
+        self.held = Some(blocks);
+        self.ask(now)
+    }
+
+    /// Asks for the held launch, if there is one: `Ok` admits it, `Err` names the time to ask again.
+    pub fn ask(&mut self, now: Ns) -> Option<Result<(), Ns>> {
+        let answer = self.limiter.launch(self.held?, now);
+        if answer.is_ok() {
+            self.held = None;
+        }
+        Some(answer)
+    }
+
+    /// A sample of the high-priority side's rate arrived.
+    pub fn sample(&mut self, rate: f64, now: Ns) {
+        self.limiter.sample(rate, now);
+    }
+}
+
+/// The timer of the samples; those above are of the clients' refused launches.
 const SAMPLE: usize = 0;
 
 /// The rate control between one high-priority client and all others.
 #[derive(Debug)]
 struct RateControl {
     meter: Meter,
-    limiters: Vec<Limiter>,
-    /// Blocks of each client's launch at hand.
-    blocks: Vec<u64>,
+    clients: Vec<BestEffort>,
 }
 
 impl RateControl {
     /// For [`Entry::policy`]: the high-priority job's rate in a closed loop was measured before the start.
     fn policy(_: &Values, setting: &Setting) -> Box<dyn Policy> {
         let rate = setting.high_blocks as f64 * SAMPLE_NS as f64 / setting.high_latency_ns.max(1) as f64;
-        let limiters = vec![Limiter::new(rate); setting.clients];
-        Box::new(RateControl { meter: Meter::default(), limiters, blocks: vec![0; setting.clients] })
+        let clients = vec![BestEffort::new(rate); setting.clients];
+        Box::new(RateControl { meter: Meter::default(), clients })
     }
 
-    fn ask(&mut self, client: usize, now: Ns, ops: &mut Vec<Op>) {
-        ops.push(match self.limiters[client].launch(self.blocks[client], now) {
-            Ok(()) => Op::Admit { client, original: true },
-            Err(at) => Op::WakeAt { at, timer: SAMPLE + 1 + client },
-        });
+    fn carry_out(&self, client: usize, answer: Option<Result<(), Ns>>, ops: &mut Vec<Op>) {
+        match answer {
+            Some(Ok(())) => ops.push(Op::Admit { client, original: true }),
+            Some(Err(at)) => ops.push(Op::WakeAt { at, timer: self.timer(client) }),
+            None => {}
+        }
     }
 }
 
@@ -299,19 +334,46 @@ impl Policy for RateControl {
             Event::Start => ops.push(Op::WakeAt { at: now + SAMPLE_NS, timer: SAMPLE }),
             Event::HighLaunch { blocks, .. } => self.meter.launch(blocks),
             Event::Request { client, kernel } => {
-                self.blocks[client] = kernel.blocks;
-                self.ask(client, now, ops);
+                let answer = self.clients[client].launch(kernel.blocks, now);
+                self.carry_out(client, answer, ops);
             }
             Event::Timer { timer: SAMPLE } => {
                 let rate = self.meter.sample();
-                for limiter in &mut self.limiters {
-                    limiter.sample(rate, now);
+                for client in &mut self.clients {
+                    client.sample(rate, now);
                 }
                 ops.push(Op::WakeAt { at: now + SAMPLE_NS, timer: SAMPLE });
             }
-            Event::Timer { timer } => self.ask(timer - SAMPLE - 1, now, ops),
+            Event::Timer { timer } => {
+                let client = timer - self.timer(0);
+                let answer = self.clients[client].ask(now);
+                self.carry_out(client, answer, ops);
+            }
             Event::HighIdle | Event::Launched { .. } | Event::Completed { .. } | Event::Stopped { .. } => {}
         }
+    }
+
+    fn halves(&self) -> Option<&dyn Halves> {
+        Some(self)
+    }
+}
+
+impl Halves for RateControl {
+    fn client(&self, _now: Ns, max_rate: f64) -> Client {
+        Client::tgs(BestEffort::new(max_rate))
+    }
+
+    fn seen(&self, client: usize, event: &Event) -> Option<client::Event> {
+        match *event {
+            Event::Request { client: of, kernel } if of == client => Some(client::Event::launch(&kernel)),
+            Event::Timer { timer: SAMPLE } => Some(client::Event::Rate(self.meter.blocks)),
+            Event::Timer { timer } if timer == self.timer(client) => Some(client::Event::Timer),
+            _ => None,
+        }
+    }
+
+    fn timer(&self, client: usize) -> usize {
+        SAMPLE + 1 + client
     }
 }
 

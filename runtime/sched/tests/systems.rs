@@ -54,6 +54,16 @@ fn parameters_are_read_and_their_names_have_one_spelling() {
     assert_ne!(System::parse("tally:threshold_ms=0.1").unwrap(), default);
 }
 
+/// What was stored of a system before it had the parameter is still its own.
+#[test]
+fn a_parameter_that_was_added_later_is_silent_at_its_default() {
+    let parameters = |text: &str| System::parse(text).unwrap().parameters();
+    assert_eq!(parameters("gate"), "depth=1,level=launch,idle_wait_us=100");
+    assert_eq!(parameters("gate:budget_us=0"), parameters("gate"));
+    assert_eq!(parameters("gate:budget_us=0.5"), "depth=1,level=launch,idle_wait_us=100,budget_us=0.5");
+    assert_ne!(System::parse("gate:budget_us=1").unwrap(), System::parse("gate:budget_us=2").unwrap());
+}
+
 #[test]
 fn what_is_wrong_is_named_with_what_would_be_right() {
     for (text, parts) in [

@@ -58,6 +58,14 @@ impl Control {
         }
     }
 
+    /// Puts a policy around this one.
+    #[cfg(test)]
+    pub fn wrap(&mut self, wrap: impl FnOnce(Box<dyn Policy>) -> Box<dyn Policy>) {
+        let free = sched::System::parse("no-sharing").expect("a known system");
+        let policy = std::mem::replace(&mut self.policy, free.policy(&Setting::default()));
+        self.policy = wrap(policy);
+    }
+
     /// Launches need consent.
     pub fn hooks(&self) -> bool {
         self.hook != Hook::None

@@ -21,6 +21,8 @@ mod policy_tests;
 mod pool;
 mod prepared;
 pub mod program;
+#[cfg(test)]
+mod recorded_tests;
 pub mod scenario;
 mod server;
 mod sms;

@@ -127,6 +127,12 @@ impl<'a> World<'a> {
         self.device = device;
     }
 
+    /// Puts a policy around the cell's.
+    #[cfg(test)]
+    pub fn wrap_policy(&mut self, wrap: impl FnOnce(Box<dyn sched::Policy>) -> Box<dyn sched::Policy>) {
+        self.control.wrap(wrap);
+    }
+
     /// Runs the cell to its end.
     ///
     /// # Errors
