@@ -24,7 +24,10 @@ pub enum Mark {
     /// So many launches of the stream in this place.
     One(usize, u64),
     /// So many of each of the first places of the list.
-    Many { count: usize, marks: [(u16, u64); OVERFLOW + 1] },
+    Many {
+        count: usize,
+        marks: [(u16, u64); OVERFLOW + 1],
+    },
 }
 
 /// The state of a process.
@@ -55,14 +58,15 @@ thread_local! {
 /// A number of the calling thread, for its default stream.
 fn thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    THREAD.try_with(|number| {
-        if number.get() == 0 {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
-    // In a destructor of a thread that ends.
-    .unwrap_or(0)
+    THREAD
+        .try_with(|number| {
+            if number.get() == 0 {
+                number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            }
+            number.get()
+        })
+        // In a destructor of a thread that ends.
+        .unwrap_or(0)
 }
 
 fn bits(stream: CUstream) -> u64 {
@@ -113,10 +117,20 @@ impl Activity {
         place
     }
 
-    /// The driver has taken the launch, or refused it.
+    /// The driver has taken the launch, or refused it, in which case it is done.
     #[inline]
-    pub fn handed(&self, place: usize) {
-        self.streams.hand(place);
+    pub fn handed(&self, place: usize, taken: bool) {
+        if taken {
+            self.streams.hand(place);
+        } else {
+            self.lower(1);
+        }
+    }
+
+    fn lower(&self, newly: i64) {
+        if newly > 0 && self.undone.fetch_sub(newly, Ordering::SeqCst) == newly {
+            self.publish_idle(self.slot());
+        }
     }
 
     #[cold]
@@ -239,10 +253,7 @@ impl Activity {
                 .map(|&(place, handed)| self.streams.done(usize::from(place), handed))
                 .fold(0, u64::wrapping_add),
         };
-        let newly = newly as i64;
-        if newly > 0 && self.undone.fetch_sub(newly, Ordering::SeqCst) == newly {
-            self.publish_idle(self.slot());
-        }
+        self.lower(newly as i64);
     }
 
     /// Threads inside calls that wait: the helper leaves the word to them.
@@ -336,7 +347,8 @@ impl Activity {
         // Whoever destroys the stream or begins a capture looks here after saying so; look there after writing this.
         self.asked.store(handle.unwrap_or(EVERYTHING), Ordering::SeqCst);
         let allowed = self.captures() == 0
-            && handle.is_none_or(|handle| handle == 1 || self.streams.find(Key::handle(handle)) == Some(place));
+            && handle
+                .is_none_or(|handle| handle == 1 || self.streams.find(Key::handle(handle)) == Some(place));
         let done = allowed
             && device.within(CUcontext(context as *mut c_void), || match handle {
                 Some(handle) => device.query_stream(CUstream(handle as *mut c_void)) != Progress::Running,

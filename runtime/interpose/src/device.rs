@@ -67,7 +67,8 @@ impl Device for Cuda {
     }
 
     fn within<R>(&self, context: CUcontext, body: impl FnOnce() -> R) -> R {
-        let pushed = self.context() != context && unsafe { driver::cuCtxPushCurrent_v2(context) }.is_success();
+        let pushed =
+            self.context() != context && unsafe { driver::cuCtxPushCurrent_v2(context) }.is_success();
         let mut mode = RELAXED;
         let exchanged = unsafe { driver::cuThreadExchangeStreamCaptureMode(&raw mut mode) }.is_success();
         let result = body();

@@ -16,11 +16,15 @@
 )))]
 compile_error!("only Linux with glibc, on x86-64 and aarch64");
 
+pub mod activity;
 pub mod admit;
 mod arguments;
+pub mod device;
 pub mod driver;
 pub mod elf;
+pub mod events;
 pub mod lookup;
+pub mod streams;
 pub mod types;
 pub mod wrappers;
 

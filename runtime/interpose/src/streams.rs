@@ -96,10 +96,7 @@ impl Streams {
                 class: AtomicU8::new(Class::NonBlocking as u8),
             }
         }
-        Streams {
-            places: [const { place() }; ALL],
-            used: [const { AtomicU64::new(0) }; ALL.div_ceil(64)],
-        }
+        Streams { places: [const { place() }; ALL], used: [const { AtomicU64::new(0) }; ALL.div_ceil(64)] }
     }
 
     /// The stream's place, if it has one.
@@ -180,7 +177,8 @@ impl Streams {
 
     /// All places that were ever used and belong to streams of this context; of the overflow it is not known.
     pub fn of_context(&self, context: u64) -> impl Iterator<Item = usize> {
-        self.all().filter(move |&at| at == OVERFLOW || self.places[at].context.load(Ordering::Relaxed) == context)
+        self.all()
+            .filter(move |&at| at == OVERFLOW || self.places[at].context.load(Ordering::Relaxed) == context)
     }
 
     /// The legacy default stream's place, if any, and those of the streams that it waits for.
@@ -257,9 +255,10 @@ mod tests {
         assert_ne!(streams.insert(key, 8, Class::Blocking), at, "the same handle, another stream");
         assert_eq!(streams.done(at, 1), 1);
         assert_eq!(streams.done(at, 1), 0);
-        assert_eq!(streams.insert(Key::handle(0x5000 + (1 << 40)), 8, Class::Blocking), OVERFLOW.min(
-            streams.find(Key::handle(0x5000 + (1 << 40))).unwrap()
-        ));
+        assert_eq!(
+            streams.insert(Key::handle(0x5000 + (1 << 40)), 8, Class::Blocking),
+            OVERFLOW.min(streams.find(Key::handle(0x5000 + (1 << 40))).unwrap())
+        );
     }
 
     #[test]
@@ -270,7 +269,10 @@ mod tests {
         let overflowed = places.iter().filter(|&&at| at == OVERFLOW).count();
         assert!(overflowed >= 400 - PLACES, "{overflowed}");
         streams.hand(OVERFLOW);
-        assert_eq!(streams.undone().next().map(|undone| (undone.place, undone.handle)), Some((OVERFLOW, None)));
+        assert_eq!(
+            streams.undone().next().map(|undone| (undone.place, undone.handle)),
+            Some((OVERFLOW, None))
+        );
         assert!(streams.of_context(99).any(|at| at == OVERFLOW));
         assert!(!streams.of_legacy(8).any(|at| at == OVERFLOW));
     }
