@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Result};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// A packet at most.
@@ -30,8 +30,16 @@ pub enum Request {
     /// (a memfd, may be absent) beside it.
     ///
     /// `calls` names the counters of calls in the client's slot, so that the daemon can write the report of a client that
-    /// was killed.
-    Hello { version: u32, process: Process, priority: Priority, program: String, calls: Vec<String> },
+    /// was killed, and `report` the folder it goes to (`TALLY_REPORT`).
+    Hello {
+        version: u32,
+        process: Process,
+        priority: Priority,
+        program: String,
+        calls: Vec<String>,
+        #[serde(default)]
+        report: Option<PathBuf>,
+    },
     /// `tally run` wants to start programs, and the daemon to live until this socket closes. Answered by
     /// [`Reply::Ready`]. `policy` must be the daemon's if given.
     Attach { version: u32, policy: Option<String> },

@@ -94,6 +94,11 @@ pub struct Kernel {
     pub stop_most_ns: u64,
 }
 
+/// Whether a symbol of the driver launches something.
+pub fn is_launch(symbol: &str) -> bool {
+    symbol.starts_with("cuLaunch") || symbol.starts_with("cuGraphLaunch")
+}
+
 impl Report {
     /// The name of its file: number and start time of the process.
     pub fn file_name(process: Process) -> String {
@@ -119,6 +124,12 @@ impl Report {
         self.unprotected = get(&counters.unprotected);
         self.overflows = get(&counters.overflows);
         self.found_idle = get(&counters.found_idle);
+    }
+
+    /// Work that was launched, whatever became of it: kernels, graphs and host functions by any entry point. Copies and
+    /// fills are not counted.
+    pub fn launches(&self) -> u64 {
+        self.calls.iter().filter(|(name, _)| is_launch(name)).map(|(_, count)| count).sum()
     }
 
     /// A report that has counted nothing yet.
@@ -188,6 +199,10 @@ mod tests {
         assert_eq!(report.calls, BTreeMap::from([("cuLaunchKernel".to_owned(), 7)]));
         assert_eq!(report.passed, BTreeMap::from([("small".to_owned(), 2)]));
         assert_eq!(report.held, 3);
+        assert_eq!(report.launches(), 7);
+        report.calls.insert("cuGraphLaunch_ptsz".to_owned(), 2);
+        report.calls.insert("cuMemcpyDtoH_v2".to_owned(), 4);
+        assert_eq!(report.launches(), 9);
         let folder = tempfile::tempdir().unwrap();
         let path = report.write(folder.path()).unwrap();
         assert_eq!(path.file_name().unwrap(), "5-6.json");

@@ -2,7 +2,8 @@
 
 use crate::check::{Check, Needed::Gpu};
 use crate::host::{gib, version};
-use crate::probe::{self, Answer, Silence};
+use crate::probe::{self, Silence, nvidia};
+use nvidia::Device;
 use std::path::{Path, PathBuf};
 
 /// Whether this version can run on a GPU at all.
@@ -10,9 +11,6 @@ pub const HAS_BACKEND: bool = false;
 
 /// The first driver for CUDA 12 (CUDA Toolkit release notes, table of drivers: 525.60.13).
 const DRIVER: (u32, u32) = (525, 60);
-
-/// What nvidia-smi is asked for, in the order of [`Device`].
-const FIELDS: &str = "--query-gpu=index,name,uuid,driver_version,compute_mode,memory.total,mig.mode.current";
 
 /// The Python packages that the workloads import.
 const PACKAGES: [&str; 2] = ["torch", "transformers"];
@@ -27,23 +25,10 @@ for name in sys.argv[1:]:
         print(name, '-')
 ";
 
-/// One device, as nvidia-smi tells it.
-#[derive(Clone, Debug, PartialEq)]
-struct Device {
-    index: String,
-    name: String,
-    uuid: String,
-    driver: String,
-    compute_mode: String,
-    memory: String,
-    mig: String,
-}
-
 /// All checks of this part.
 pub fn checks() -> Vec<Check> {
     let mut checks = vec![backend()];
-    let answer = probe::ask("nvidia-smi", &[FIELDS, "--format=csv,noheader"]);
-    match devices(answer) {
+    match nvidia::devices() {
         Ok(devices) => {
             checks.push(driver(&devices));
             checks.extend(devices.iter().flat_map(device));
@@ -70,25 +55,6 @@ fn backend() -> Check {
     }
     let fix = "use --backend sim; the checks below tell whether the machine would be fit";
     Check::failed("gpu backend", Gpu, "this version simulates only", fix)
-}
-
-/// Reads the answer of nvidia-smi, which reports errors on stdout.
-fn devices(answer: Result<Answer, Silence>) -> Result<Vec<Device>, String> {
-    let answer = answer.map_err(|silence| match silence {
-        Silence::Absent => "there is no nvidia-smi on PATH".to_owned(),
-        Silence::Broken(why) => why,
-    })?;
-    if !answer.success {
-        return Err(format!("nvidia-smi failed: {}", answer.line()));
-    }
-    let devices: Vec<Device> = answer.out.lines().filter_map(parse).collect();
-    if devices.is_empty() { Err("nvidia-smi finds no device".to_owned()) } else { Ok(devices) }
-}
-
-fn parse(line: &str) -> Option<Device> {
-    let fields: Vec<String> = line.split(',').map(|field| field.trim().to_owned()).collect();
-    let [index, name, uuid, driver, compute_mode, memory, mig] = <[String; 7]>::try_from(fields).ok()?;
-    Some(Device { index, name, uuid, driver, compute_mode, memory, mig })
 }
 
 fn driver(devices: &[Device]) -> Check {
@@ -248,16 +214,12 @@ mod tests {
     use super::*;
     use crate::check::Status;
 
-    fn answer(success: bool, out: &str) -> Result<Answer, Silence> {
-        Ok(Answer { success, out: out.to_owned(), err: String::new() })
-    }
-
     const TWO: &str = "0, NVIDIA H200, GPU-aaaa, 580.159, Default, 143771 MiB, Disabled\n\
         1, NVIDIA A100-SXM4-40GB, GPU-bbbb, 580.159, Prohibited, 40960 MiB, Enabled\n";
 
     #[test]
     fn what_is_wrong_with_a_device_is_named() {
-        let devices = devices(answer(true, TWO)).unwrap();
+        let devices = nvidia::parse(TWO);
         let good = device(&devices[0]);
         assert!(good.iter().all(|check| check.status == Status::Ok), "{good:?}");
         assert_eq!(good[0].found, "NVIDIA H200, GPU-aaaa, 140.4 GiB");
@@ -271,19 +233,8 @@ mod tests {
     }
 
     #[test]
-    fn no_device_has_its_reason() {
-        assert_eq!(devices(Err(Silence::Absent)).unwrap_err(), "there is no nvidia-smi on PATH");
-        assert_eq!(
-            devices(answer(true, "No devices were found\n")).unwrap_err(),
-            "nvidia-smi finds no device"
-        );
-        let lost = answer(false, "\nFailed to initialize NVML: Driver/library version mismatch\n");
-        assert!(devices(lost).unwrap_err().contains("version mismatch"));
-    }
-
-    #[test]
     fn a_device_is_chosen_by_uuid() {
-        let devices = devices(answer(true, TWO)).unwrap();
+        let devices = nvidia::parse(TWO);
         let status = |visible| choice(&devices, visible).status;
         assert_eq!(status(Some("GPU-bbbb")), Status::Ok);
         assert_eq!(status(Some("GPU-cccc")), Status::Failed);

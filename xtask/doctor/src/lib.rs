@@ -10,6 +10,7 @@ pub mod cmd;
 pub mod costs;
 pub mod gpu;
 pub mod host;
-pub mod probe;
 pub mod report;
 pub mod scrub;
+
+pub use probe;

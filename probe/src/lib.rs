@@ -1,6 +1,8 @@
 //! Asks other programs, with a limit on how long an answer may take: a broken driver lets its own tool hang.
 
-use std::io::Read;
+pub mod nvidia;
+
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -50,12 +52,25 @@ pub fn ask(program: &str, arguments: &[&str]) -> Result<Answer, Silence> {
 /// # Errors
 /// As there.
 pub fn ask_within(program: &str, arguments: &[&str], patience: Duration) -> Result<Answer, Silence> {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    run(Command::new(program).args(arguments), "", patience)
+}
+
+/// Runs a command to its end, with a text on its standard input.
+///
+/// # Errors
+/// As [`ask`].
+pub fn run(command: &mut Command, input: &str, patience: Duration) -> Result<Answer, Silence> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Silence::Absent,
         _ => Silence::Broken(format!("{program} cannot be started: {error}")),
     })?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // A program that does not read its input answers anyway. A pipe takes a few KiB without a reader.
+        let _ = pipe.write_all(input.as_bytes());
+    }
     let out = collect(child.stdout.take());
     let err = collect(child.stderr.take());
     let deadline = Instant::now() + patience;
@@ -105,6 +120,13 @@ mod tests {
         assert!(!ask("false", &[]).unwrap().success);
         let slow = ask_within("sleep", &["20"], Duration::from_millis(50)).unwrap_err();
         assert!(matches!(&slow, Silence::Broken(text) if text.contains("sleep did not answer")), "{slow:?}");
+    }
+
+    #[test]
+    fn input_is_read_or_ignored() {
+        let cat = run(&mut Command::new("cat"), "a\nb\n", PATIENCE).unwrap();
+        assert_eq!(cat.out, "a\nb\n");
+        assert!(run(&mut Command::new("true"), "unread", PATIENCE).unwrap().success);
     }
 
     #[test]
