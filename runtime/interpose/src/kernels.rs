@@ -222,7 +222,7 @@ impl Kernels {
             return unknown;
         }
         let mut hash = Xxh3::new();
-        let mut blocks = 0_u64;
+        let (mut blocks, mut lasting) = (0_u64, true);
         hash.update(&(count as u64).to_le_bytes());
         for &node in &nodes[..count.min(nodes.len())] {
             let mut kind = c_uint::MAX;
@@ -232,14 +232,17 @@ impl Kernels {
             if kind != KERNEL_NODE {
                 continue;
             }
-            let Some((identity, grid)) = self.node(node) else { return Graph { nodes: count, ..unknown } };
-            hash.update(&identity.key.to_le_bytes());
+            let (identity, grid) = self.node(node);
+            lasting &= identity.is_some();
+            hash.update(&identity.map_or(0, |identity| identity.key).to_le_bytes());
             blocks = blocks.saturating_add(blocks_of(grid));
         }
-        Graph { identity: Identity { key: hash.digest(), lasting: true }, nodes: count, blocks }
+        let identity = Identity { key: hash.digest(), lasting: true };
+        Graph { identity: if lasting { identity } else { unknown.identity }, nodes: count, blocks }
     }
 
-    fn node(&self, node: CUgraphNode) -> Option<(Identity, [u32; 3])> {
+    /// What a kernel node launches, and its grid; no blocks if the driver does not tell.
+    fn node(&self, node: CUgraphNode) -> (Option<Identity>, [u32; 3]) {
         /// `CUDA_KERNEL_NODE_PARAMS_v2` (cuda.h of CUDA 12 and 13).
         #[repr(C)]
         struct Parameters {
@@ -258,8 +261,10 @@ impl Kernels {
         let asked = unsafe { driver::cuGraphKernelNodeGetParams_v2(node, (&raw mut parameters).cast()) };
         let Parameters { function, grid, block, shared, kernel, .. } = parameters;
         let handle = if function.is_null() { CUfunction(kernel.0) } else { function };
-        let identity = asked.is_success().then(|| self.kernel(handle, grid, block, shared))??;
-        Some((identity, grid))
+        if !asked.is_success() {
+            return (None, [0; 3]);
+        }
+        (self.kernel(handle, grid, block, shared), grid)
     }
 }
 
