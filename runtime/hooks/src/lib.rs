@@ -26,7 +26,7 @@ pub enum Kind {
     Made,
     /// Ends something, which is noted before the call: afterwards another may have the same handle. Expression: the note.
     Gone,
-    /// Finds functions of the driver. Expression: where it writes the address.
+    /// Finds functions of the driver. Expression: the name it is asked for, and where it writes the address.
     Lookup,
 }
 
@@ -40,6 +40,18 @@ pub struct Entry {
     pub since: u32,
     /// The null stream means the calling thread's default stream, not the legacy one.
     pub per_thread: bool,
+}
+
+impl Entry {
+    /// The name that cuGetProcAddress is asked for: without the suffixes of version and default stream.
+    pub fn base(&self) -> &'static str {
+        let name =
+            self.name.strip_suffix("_ptsz").or_else(|| self.name.strip_suffix("_ptds")).unwrap_or(self.name);
+        match name.rsplit_once("_v") {
+            Some((base, number)) if number.parse::<u32>().is_ok() => base,
+            _ => name,
+        }
+    }
 }
 
 impl Hook {
@@ -154,6 +166,16 @@ mod tests {
             let expected = entry.name.ends_with("_ptsz") || entry.name.ends_with("_ptds");
             assert_eq!(entry.per_thread, expected, "{}", entry.name);
         }
+    }
+
+    #[test]
+    fn bases_are_what_programs_ask_for() {
+        let base = |name: &str| Hook::from_name(name.as_bytes()).expect("it is a hook").entry().base();
+        assert_eq!(base("cuLaunchKernel_ptsz"), "cuLaunchKernel");
+        assert_eq!(base("cuMemcpyHtoD_v2_ptds"), "cuMemcpyHtoD");
+        assert_eq!(base("cuCtxSynchronize_v2"), "cuCtxSynchronize");
+        assert_eq!(base("cuMemsetD2D8Async"), "cuMemsetD2D8Async");
+        assert_eq!(base("cuGetProcAddress"), "cuGetProcAddress");
     }
 
     /// A launch whose sibling of the other default stream has no wrapper would slip by.

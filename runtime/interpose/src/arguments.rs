@@ -212,3 +212,62 @@ pub unsafe fn kernels_of(kernels: *const CUkernel, count: c_uint, library: CUlib
     let kernels = unsafe { list(kernels, count as usize) };
     kernels.iter().map(|&kernel| Note::KernelFound { kernel, library, name: std::ptr::null() }).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::null;
+
+    #[test]
+    fn null_arguments_are_no_work() {
+        // SAFETY: null is allowed.
+        unsafe {
+            assert_eq!(plane(null::<CUDA_MEMCPY2D>()), Copy::inside(0));
+            assert_eq!(space(null::<CUDA_MEMCPY3D>()), Copy::inside(0));
+            assert_eq!(sum(null(), 7), 0);
+            assert_eq!(extents(null(), 7), 0);
+            assert_eq!(decompressed(null(), 7), 0);
+            assert_eq!(out(null::<CUstream>()), None);
+            assert!(matches!(
+                configured(null(), CUfunction::NULL),
+                (LEGACY, Work::Kernel { grid: [0, 0, 0], .. })
+            ));
+            assert!(matches!(first_of(null(), 2), (LEGACY, Work::Kernel { .. })));
+        }
+    }
+
+    #[test]
+    fn bytes_are_the_product_of_the_sides() {
+        // SAFETY: all zeros is a valid copy.
+        let mut copy: CUDA_MEMCPY3D = unsafe { std::mem::zeroed() };
+        (copy.width, copy.height, copy.depth) = (10, 20, 30);
+        (copy.from_type, copy.to_type) = (2, MEMORY_HOST);
+        // SAFETY: valid.
+        assert_eq!(unsafe { space(&copy) }, Copy::to_host(6000));
+        // SAFETY: as above.
+        let mut flat: CUDA_MEMCPY2D_v1 = unsafe { std::mem::zeroed() };
+        (flat.width, flat.height, flat.from_type, flat.to_type) = (7, 3, MEMORY_HOST, 2);
+        // SAFETY: valid.
+        assert_eq!(unsafe { plane(&flat) }, Copy::from_host(21));
+        assert_eq!(area(usize::MAX, 2, 4), usize::MAX);
+        // SAFETY: three sizes.
+        assert_eq!(unsafe { sum([1, 2, 3].as_ptr(), 3) }, 6);
+    }
+
+    #[test]
+    fn a_launch_config_is_read_as_it_is() {
+        let stream = CUstream(std::ptr::without_provenance_mut(64));
+        let config = CUlaunchConfig {
+            grid: [2, 3, 4],
+            block: [32, 2, 1],
+            shared: 1024,
+            stream,
+            attributes: std::ptr::null_mut(),
+            attribute_count: 0,
+        };
+        // SAFETY: valid.
+        let (found, work) = unsafe { configured(&config, CUfunction::NULL) };
+        assert_eq!(found, stream);
+        assert!(matches!(work, Work::Kernel { grid: [2, 3, 4], block: [32, 2, 1], shared: 1024, .. }));
+    }
+}

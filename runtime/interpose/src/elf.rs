@@ -197,3 +197,105 @@ pub fn loaded(file: &CStr) -> Option<Object> {
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The loader's own answer is the oracle.
+    fn by_loader(file: &CStr, name: &CStr) -> *mut c_void {
+        // SAFETY: names end with a zero.
+        unsafe {
+            let handle = libc::dlopen(file.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+            assert!(!handle.is_null(), "{file:?} is loaded");
+            libc::dlsym(handle, name.as_ptr())
+        }
+    }
+
+    #[test]
+    fn finds_what_the_loader_finds() {
+        let object = loaded(c"libc.so.6").expect("a program of glibc");
+        for name in [
+            c"malloc",
+            c"free",
+            c"getenv",
+            c"dlopen",
+            c"dlsym",
+            c"dlvsym",
+            c"pthread_create",
+            c"write",
+            c"fork",
+        ] {
+            let expected = by_loader(c"libc.so.6", name);
+            assert_eq!(
+                object.find(name).map(NonNull::as_ptr),
+                NonNull::new(expected).map(NonNull::as_ptr),
+                "{name:?}"
+            );
+        }
+    }
+
+    /// Two versions since glibc 2.14: the default one counts.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_default_version_counts() {
+        let object = loaded(c"libc.so.6").expect("a program of glibc");
+        let name = c"pthread_cond_wait";
+        // SAFETY: names end with a zero.
+        let old = unsafe {
+            let handle = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY);
+            libc::dlvsym(handle, name.as_ptr(), c"GLIBC_2.2.5".as_ptr())
+        };
+        let found = object.find(name).expect("glibc has it").as_ptr();
+        assert_eq!(found, by_loader(c"libc.so.6", name));
+        assert_ne!(found, old, "there are two versions");
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_found() {
+        let object = loaded(c"libc.so.6").expect("a program of glibc");
+        assert_eq!(object.find(c"cuLaunchKernel"), None);
+        assert_eq!(object.find(c""), None);
+        assert!(loaded(c"libc.so").is_none());
+        assert!(loaded(c"ibc.so.6").is_none());
+    }
+
+    /// The symbol of a function that is chosen by processor is that of the function which chooses.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_choosing_function_is_not_found() {
+        assert_eq!(loaded(c"libc.so.6").expect("a program of glibc").find(c"strlen"), None);
+    }
+
+    /// Libraries may be linked with the older hash table only.
+    #[test]
+    fn the_older_hash_table_is_read() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let source = folder.path().join("old.c");
+        std::fs::write(
+            &source,
+            "int tally_old_one(void) { return 1; }\nint tally_old_two(void) { return 2; }\n",
+        )
+        .expect("the source is written");
+        let library = folder.path().join("libtally_old_hash.so");
+        let status = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", "-Wl,--hash-style=sysv", "-o"])
+            .arg(&library)
+            .arg(&source)
+            .status()
+            .expect("cc is installed");
+        assert!(status.success());
+        let path = std::ffi::CString::new(library.to_str().expect("UTF-8")).expect("no zero");
+        // SAFETY: the path ends with a zero.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null());
+        let object = loaded(c"libtally_old_hash.so").expect("it is loaded");
+        assert!(object.gnu_hash.is_null());
+        for name in [c"tally_old_one", c"tally_old_two"] {
+            // SAFETY: names end with a zero.
+            let expected = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            assert_eq!(object.find(name).map(NonNull::as_ptr), Some(expected), "{name:?}");
+        }
+        assert_eq!(object.find(c"tally_old_three"), None);
+    }
+}

@@ -7,8 +7,9 @@
 use crate::admit::{self, Note, Unit, Wait, Work};
 use crate::arguments::*;
 use crate::{driver, is_on, types::*};
-use hooks::Hook;
+use hooks::{HOOKS, Hook};
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -140,44 +141,74 @@ fn gone(note: Note, real: impl FnOnce() -> CUresult) -> CUresult {
     real()
 }
 
+/// Answers of the driver for wrapped names that have no wrapper.
+static UNKNOWN: AtomicU64 = AtomicU64::new(0);
+
+/// How often the driver found a function whose name is wrapped at an address that is none of its known forms, as a newer
+/// form has. Calls through it go by unseen.
+pub fn unknown() -> u64 {
+    UNKNOWN.load(Ordering::Relaxed)
+}
+
 /// Replaces the address that the driver found by that of the wrapper of exactly this function, whatever it was called
 /// in the question: the driver chooses among variants by version and flags.
-fn replace(address: *mut *mut c_void, real: impl FnOnce() -> CUresult) -> CUresult {
+fn replace(
+    (symbol, address): (*const c_char, *mut *mut c_void),
+    real: impl FnOnce() -> CUresult,
+) -> CUresult {
     let result = real();
     // SAFETY: null, or where the driver has just written its answer.
     let found = result.is_success().then(|| unsafe { out(address) }).flatten().and_then(NonNull::new);
-    if let Some(hook) = found.and_then(driver::hook_at) {
+    match found.map(driver::hook_at) {
         // SAFETY: not null, as above.
-        unsafe { *address = self::address(hook) };
+        Some(Some(hook)) => unsafe { *address = self::address(hook) },
+        // SAFETY: the name of a function that the driver found.
+        Some(None) if unsafe { is_wrapped(symbol) } => {
+            UNKNOWN.fetch_add(1, Ordering::Relaxed);
+        }
+        _ => {}
     }
     result
+}
+
+/// Whether a form of this name is wrapped.
+///
+/// # Safety
+/// `symbol` must be null or end with a zero.
+unsafe fn is_wrapped(symbol: *const c_char) -> bool {
+    if symbol.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    let symbol = unsafe { CStr::from_ptr(symbol) };
+    HOOKS.iter().any(|entry| entry.base().as_bytes() == symbol.to_bytes())
 }
 
 /// What the wrapper does with the expression of its kind.
 macro_rules! around {
     (launch $hook:expr, $real:expr, $what:expr) => {
-        launch($hook, unsafe { $what }, $real)
+        launch($hook, $what(), $real)
     };
     (copy $hook:expr, $real:expr, $what:expr) => {
-        copy($hook, unsafe { $what }, $real)
+        copy($hook, $what(), $real)
     };
     (wait $hook:expr, $real:expr, $what:expr) => {
-        wait($hook, unsafe { $what }, $real)
+        wait($hook, $what(), $real)
     };
     (begin $hook:expr, $real:expr, $what:expr) => {
-        begin($hook, $what, $real)
+        begin($hook, $what(), $real)
     };
     (ended $hook:expr, $real:expr, $what:expr) => {
-        ended($hook, $what, $real)
+        ended($hook, $what(), $real)
     };
     (made $hook:expr, $real:expr, $what:expr) => {
-        made(|| unsafe { $what }, $real)
+        made($what, $real)
     };
     (gone $hook:expr, $real:expr, $what:expr) => {
-        gone($what, $real)
+        gone($what(), $real)
     };
     (lookup $hook:expr, $real:expr, $what:expr) => {
-        replace($what, $real)
+        replace($what(), $real)
     };
 }
 
@@ -210,7 +241,8 @@ macro_rules! wrapper {
             }
             // SAFETY: the caller's own arguments, read as the driver reads them.
             #[allow(unused_unsafe, reason = "some expressions only name arguments")]
-            guarded(real, |once| around!($kind Hook::$name, || once.call(), $what))
+            let what = || unsafe { $what };
+            guarded(real, |once| around!($kind Hook::$name, || once.call(), what))
         }
     };
 }
@@ -229,3 +261,37 @@ macro_rules! wrappers {
 }
 
 hooks::hooks!(wrappers);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_null_stream_is_one_of_two() {
+        let some = CUstream(std::ptr::without_provenance_mut(64));
+        assert_eq!(home(Hook::cuLaunchKernel, CUstream::NULL), LEGACY);
+        assert_eq!(home(Hook::cuLaunchKernel_ptsz, CUstream::NULL), PER_THREAD);
+        assert_eq!(home(Hook::cuMemcpyDtoH_v2_ptds, CUstream::NULL), PER_THREAD);
+        for stream in [some, LEGACY, PER_THREAD] {
+            assert_eq!(home(Hook::cuLaunchKernel, stream), stream);
+            assert_eq!(home(Hook::cuLaunchKernel_ptsz, stream), stream);
+        }
+    }
+
+    /// The driver is called once and its answer counts, before a panic and after one.
+    #[test]
+    fn a_panic_does_not_reach_the_program() {
+        let calls = Cell::new(0);
+        let real = || {
+            calls.set(calls.get() + 1);
+            CUresult(700 + calls.get())
+        };
+        let before = panics();
+        assert_eq!(guarded(real, |_| panic!("before the call")), CUresult(701));
+        let after = guarded(real, |once| {
+            once.call();
+            panic!("after the call")
+        });
+        assert_eq!((after, calls.get(), panics() - before), (CUresult(702), 2, 2));
+    }
+}

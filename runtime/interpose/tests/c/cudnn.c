@@ -1,0 +1,1 @@
+int cudnnCreate(void) { return 41; }
