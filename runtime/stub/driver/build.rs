@@ -1,6 +1,8 @@
 //! The loader matches the driver by its soname.
 
 fn main() {
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so.1");
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libcuda.so.1");
+    }
     println!("cargo:rerun-if-changed=build.rs");
 }

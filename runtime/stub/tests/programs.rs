@@ -1,5 +1,7 @@
 //! The programs over the stub driver alone: what they do there is what they must do under an interposer.
 
+#![cfg(target_os = "linux")]
+
 use std::process::Output;
 
 use stub::Call;
@@ -79,6 +81,25 @@ fn a_capture_becomes_a_graph() {
     assert_eq!(launch.argument("nodes"), "50");
 }
 
+/// What a hook must not do, and how it may: the negative control of every test with STUB_CAPTURE_STRICT.
+#[test]
+fn strict_captures_are_broken_by_others() {
+    let strict = [("STUB_CAPTURE_STRICT", "1")];
+    let intrude = |what: &str, more: &[&str], settings: &[(&str, &str)]| {
+        let mut arguments = vec!["--launches", "10", "--replays", "2", "--intrude", what];
+        arguments.extend(more);
+        text(&run("capture", &arguments, settings).0).to_owned()
+    };
+    for what in ["query", "alloc", "sync"] {
+        let broken = "intruder 900\nerrors 6 nodes 0 replays 0\n";
+        let whole = "intruder 0\nerrors 0 nodes 10 replays 2\n";
+        assert_eq!(intrude(what, &[], &strict), broken, "{what}");
+        assert_eq!(intrude(what, &["--relaxed", "1"], &strict), whole, "{what}");
+        assert_eq!(intrude(what, &["--mode", "thread"], &strict), whole, "{what}");
+        assert_eq!(intrude(what, &[], &[]), whole, "{what}: not strict");
+    }
+}
+
 #[test]
 fn export_tables() {
     let (output, _) = run("exporttable", &[], &[]);
@@ -89,8 +110,11 @@ fn export_tables() {
 fn kernels_of_libraries_and_reused_addresses() {
     let (output, calls) = run("modules", &[], &[]);
     succeeded(&output);
-    let kernels: Vec<_> =
-        calls.iter().filter(|call| call.name == "cuLaunchKernel").map(|call| call.argument("kernel")).collect();
+    let kernels: Vec<_> = calls
+        .iter()
+        .filter(|call| call.name == "cuLaunchKernel")
+        .map(|call| call.argument("kernel"))
+        .collect();
     assert_eq!(kernels, ["library_kernel", "library_kernel", "first", "second", "fat_kernel", "ex_kernel"]);
     let reused = text(&output).lines().find_map(|line| line.strip_prefix("b ")).unwrap();
     let [first, second, in_module] = reused.split(' ').collect::<Vec<_>>()[..] else { panic!("{reused}") };
@@ -127,7 +151,9 @@ fn a_cooperative_grid_must_fit() {
 #[test]
 fn a_second_preloaded_library_works() {
     let mut command = stub::command("rtldnext");
-    command.arg(stub::preload_library("libcudnn_fake")).env("LD_PRELOAD", stub::preload_library("librtldnext"));
+    command
+        .arg(stub::preload_library("libcudnn_fake"))
+        .env("LD_PRELOAD", stub::preload_library("librtldnext"));
     let output = command.output().unwrap();
     assert_eq!(text(&output), "mallocs 1 creates 1 recursions 0 status 42 42\n", "{output:?}");
 }
@@ -225,4 +251,32 @@ fn a_wrong_setting_is_named() {
     assert!(!output.status.success());
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("STUB_DURATION_US: `gemm` is not name=microseconds"), "{error}");
+}
+
+fn sequence(name: &str) -> String {
+    format!("{}/sequences/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_sequence_is_replayed() {
+    let (output, calls) = run("replay", &[&sequence("handmade.txt")], &[("STUB_CAPTURE_STRICT", "1")]);
+    assert_eq!(text(&output), "calls 23 skipped 1 differences 0\n", "{output:?}");
+    let ex = calls.iter().find(|call| call.name == "cuLaunchKernelEx").unwrap();
+    let expected = ["_Z8backwardPfi", "4,1,1", "256,1,1", "1024", "2"];
+    assert_eq!(["kernel", "grid", "block", "shared", "attributes"].map(|name| ex.argument(name)), expected);
+    let launches: Vec<_> = calls.iter().filter(|call| call.name == "cuLaunchKernel").collect();
+    assert_eq!(launches.len(), 4);
+    assert_ne!(launches[0].thread, launches[1].thread);
+    assert_eq!(["grid_y", "shared"].map(|name| launches[1].number(name)), [Some(2), Some(16)]);
+}
+
+#[test]
+fn sequences_of_real_programs_are_replayed() {
+    for entry in std::fs::read_dir(sequence("")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "txt") {
+            let (output, _) = run("replay", &[path.to_str().unwrap()], &[]);
+            assert!(output.status.success(), "{}: {output:?}", path.display());
+        }
+    }
 }

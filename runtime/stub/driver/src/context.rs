@@ -7,7 +7,7 @@ use crate::entry::export;
 use crate::error::{Answer, Code, put, required};
 use crate::log;
 use crate::state::{State, state};
-use crate::stream::{self, Stream};
+use crate::stream::{self, Point, Stream};
 use crate::types::Handle;
 
 pub struct Context {
@@ -16,6 +16,8 @@ pub struct Context {
     /// Retains of the primary context; one for another.
     references: u32,
     pub legacy: Handle,
+    /// The end of what destroyed streams were given.
+    pub rest: Point,
     pub per_thread: BTreeMap<i32, Handle>,
 }
 
@@ -42,8 +44,14 @@ pub fn device_exists(device: i32) -> Answer {
 fn create(state: &mut State, flags: u32) -> Handle {
     static IDS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let id = IDS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let context =
-        state.contexts.insert(Context { id, flags, references: 1, legacy: 0, per_thread: BTreeMap::new() });
+    let context = state.contexts.insert(Context {
+        id,
+        flags,
+        references: 1,
+        legacy: 0,
+        rest: Point::default(),
+        per_thread: BTreeMap::new(),
+    });
     let legacy = state.streams.insert(Stream::new(context, 0, 0));
     if let Some(made) = state.contexts.get_mut(context) {
         made.legacy = legacy;

@@ -4,6 +4,8 @@
 //! Names, signatures and numbers of the interface are those of `cuda.h` 13.0. Handles are opaque numbers, not addresses, so
 //! that a program which looks behind one fails at once.
 
+#![cfg(target_os = "linux")]
+
 mod arena;
 mod call;
 mod capture;
@@ -31,3 +33,6 @@ mod stream;
 mod time;
 mod types;
 mod work;
+
+#[cfg(test)]
+mod tests;

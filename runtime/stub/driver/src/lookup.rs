@@ -16,7 +16,7 @@ const PER_THREAD_DEFAULT_STREAM: u64 = 2;
 
 /// CUdriverProcAddressQueryResult.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
+enum LookUp {
     Success = 0,
     SymbolNotFound = 1,
     VersionNotSufficient = 2,
@@ -48,13 +48,13 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 
 /// The newest variant that is not newer than the caller's version. A caller that asks for a default stream per thread gets
 /// that variant where there is one.
-fn find(name: &str, version: i32, flags: u64) -> Result<&'static Entry, Found> {
+fn find(name: &str, version: i32, flags: u64) -> Result<&'static Entry, LookUp> {
     let wants_per_thread = flags & PER_THREAD_DEFAULT_STREAM != 0;
-    let mut found = Err(Found::SymbolNotFound);
+    let mut found = Err(LookUp::SymbolNotFound);
     for entry in entries().filter(|entry| entry.name == name) {
         if entry.version > version || (per_thread(entry.symbol) && !wants_per_thread) {
             if found.is_err() && !per_thread(entry.symbol) {
-                found = Err(Found::VersionNotSufficient);
+                found = Err(LookUp::VersionNotSufficient);
             }
             continue;
         }
@@ -72,7 +72,7 @@ fn look_up(
     out: *mut *const c_void,
     version: i32,
     flags: u64,
-) -> Answer<Found> {
+) -> Answer<LookUp> {
     required(name)?;
     required(out)?;
     let name = log::text(name).ok_or(Code::INVALID_VALUE)?;
@@ -81,7 +81,7 @@ fn look_up(
         Ok(entry) => {
             call.note("found", entry.symbol);
             put(out, entry.address.0)?;
-            Ok(Found::Success)
+            Ok(LookUp::Success)
         }
         Err(why) => {
             put(out, std::ptr::null())?;
@@ -99,7 +99,7 @@ export! {
     cuGetProcAddress: [cuGetProcAddress 11030]
         (name: *const c_char, out: *mut *const c_void, version: i32, flags: u64) |call| {
         match look_up(call, name, out, version, flags)? {
-            Found::Success => Ok(()),
+            LookUp::Success => Ok(()),
             _ => Err(Code::NOT_FOUND),
         }
     };
@@ -111,7 +111,7 @@ export! {
             put(status, found as i32)?;
         }
         match found {
-            Found::Success => Ok(()),
+            LookUp::Success => Ok(()),
             _ => Err(Code::NOT_FOUND),
         }
     };
@@ -130,7 +130,7 @@ export! {
 mod tests {
     use super::*;
 
-    fn symbol(name: &str, version: i32, flags: u64) -> Result<&'static str, Found> {
+    fn symbol(name: &str, version: i32, flags: u64) -> Result<&'static str, LookUp> {
         find(name, version, flags).map(|entry| entry.symbol)
     }
 
@@ -140,8 +140,8 @@ mod tests {
         assert_eq!(symbol("cuCtxSynchronize", 13000, 0), Ok("cuCtxSynchronize_v2"));
         assert_eq!(symbol("cuGetProcAddress", 11040, 0), Ok("cuGetProcAddress"));
         assert_eq!(symbol("cuGetProcAddress", 12000, 0), Ok("cuGetProcAddress_v2"));
-        assert_eq!(symbol("cuLaunchKernelEx", 11000, 0), Err(Found::VersionNotSufficient));
-        assert_eq!(symbol("cuNoSuchThing", 13000, 0), Err(Found::SymbolNotFound));
+        assert_eq!(symbol("cuLaunchKernelEx", 11000, 0), Err(LookUp::VersionNotSufficient));
+        assert_eq!(symbol("cuNoSuchThing", 13000, 0), Err(LookUp::SymbolNotFound));
     }
 
     #[test]

@@ -130,7 +130,8 @@ impl State {
 
     /// The end of all work of a context.
     pub fn context_point(&self, context: Handle) -> Point {
-        let mut point = Point::default();
+        let mut point =
+            self.contexts.get(context).map_or_else(Point::default, |context| context.rest.clone());
         for (_, stream) in self.streams.iter().filter(|(_, stream)| stream.context == context) {
             point.join(&stream.end);
         }
@@ -206,16 +207,12 @@ export! {
         }
         let mut state = state()?;
         context::current(&state)?;
-        // Its work goes on, as with the real driver: only those who wait for the whole context would notice, and they
-        // must.
+        // Its work goes on: who waits for the context waits for it.
         let gone = state.streams.remove(stream)?;
         if let Some(id) = gone.capture {
             state.invalidate(id);
         }
-        let legacy = state.contexts.find(gone.context)?.legacy;
-        if gone.flags & NON_BLOCKING == 0 {
-            state.streams.find_mut(legacy)?.end.join(&gone.end);
-        }
+        state.contexts.find_mut(gone.context)?.rest.join(&gone.end);
         Ok(())
     };
     cuStreamSynchronize: [cuStreamSynchronize 2000, cuStreamSynchronize_ptsz 7000] (stream: Handle) |call| {
