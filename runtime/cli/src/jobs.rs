@@ -110,7 +110,7 @@ type Signals = SignalDelivery<UnixStream, SignalOnly>;
 pub fn catch_signals() -> Result<Signals> {
     let (read, write) = UnixStream::pair()?;
     let passed_on = ENDING.into_iter().chain([SIGUSR1, SIGUSR2]);
-    SignalDelivery::with_pipe(read, write, SignalOnly::default(), passed_on).context("cannot catch signals")
+    SignalDelivery::with_pipe(read, write, SignalOnly, passed_on).context("cannot catch signals")
 }
 
 impl Jobs {

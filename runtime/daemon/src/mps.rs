@@ -98,7 +98,7 @@ impl Mps {
                 None => {
                     let _ = child.kill();
                     let _ = child.wait();
-                    bail!("{CONTROL} -d did not end within {} s", limit.as_secs());
+                    bail!("{CONTROL} -d did not end within {} s", limit.as_secs_f64());
                 }
             }
         };
@@ -113,7 +113,7 @@ impl Mps {
                 Err(_) => std::thread::sleep(STEP),
             }
         };
-        last.insert_str(0, &format!("{CONTROL} did not become ready within {} s: ", limit.as_secs()));
+        last.insert_str(0, &format!("{CONTROL} did not become ready within {} s: ", limit.as_secs_f64()));
         bail!(last)
     }
 

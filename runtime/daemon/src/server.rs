@@ -65,7 +65,7 @@ pub fn run(options: Options, settings: &Settings) -> Result<()> {
     }
     // Before anything is started: from here on a signal ends the daemon cleanly.
     let (read, write) = UnixStream::pair()?;
-    let signals = SignalDelivery::with_pipe(read, write, SignalOnly::default(), [SIGINT, SIGTERM])
+    let signals = SignalDelivery::with_pipe(read, write, SignalOnly, [SIGINT, SIGTERM])
         .context("cannot catch signals")?;
     // What a daemon that was killed has left behind.
     let mps = Mps::at(&place.mps());
@@ -277,13 +277,6 @@ impl Server {
             let _ = set_socket_timeout(&socket, Timeout::Send, Some(SEND));
             let Ok(peer) = socket_peercred(&socket) else { continue };
             let channel = Channel::new(socket);
-            let (theirs, ours) = (peer.uid.as_raw(), place::uid());
-            if theirs != ours {
-                let why = format!("it serves user {ours} only, and this is user {theirs}");
-                eprintln!("tallyd: refused a connection of user {theirs}");
-                let _ = channel.send(&refused(why), &[]);
-                continue;
-            }
             self.connections.insert(self.next, Connection { channel, peer, slot: None, attached: false });
             self.next += 1;
         }
@@ -305,6 +298,15 @@ impl Server {
     }
 
     fn answer(&mut self, id: u64, request: Request, mut descriptors: Vec<OwnedFd>) {
+        let ours = place::uid();
+        if let Some(theirs) = self.connections.get(&id).map(|connection| connection.peer.uid.as_raw())
+            && theirs != ours
+        {
+            eprintln!("tallyd: refused user {theirs}");
+            let why = format!("it serves user {ours} only, and this is user {theirs}");
+            self.reply(id, &refused(why), &[]);
+            return self.close(id);
+        }
         if let Request::Hello { version, .. } | Request::Attach { version, .. } | Request::Status { version } =
             &request
             && *version != VERSION
