@@ -211,14 +211,14 @@ impl<D: Device> BestEffort<D> {
         }
     }
 
-    /// Tells the policy what is known: completions, the word, the time.
+    /// Tells the policy what is known: the word first, since a completion may admit a launch; `now` is a time before.
     fn tell(&self, turn: &mut Turn, now: u64) {
+        if let Some(since) = turn.look(self.segment, now) {
+            lock(&self.flights).stop(since);
+        }
         let landed = std::mem::take(&mut *lock(&self.landed));
         for launch in landed {
             turn.step(Event::Completed { launch }, now);
-        }
-        if let Some(since) = turn.look(self.segment, now) {
-            lock(&self.flights).stop(since);
         }
     }
 
@@ -339,12 +339,5 @@ impl<D: Device> BestEffort<D> {
     pub fn context_gone(&self, context: CUcontext) {
         let numbers = lock(&self.flights).context_gone(context);
         lock(&self.landed).extend(numbers);
-    }
-
-    /// The process ends: writes the policy's log out, unless another thread is in the middle of a step.
-    pub fn flush(&self) {
-        if let Ok(mut turn) = self.turn.try_lock() {
-            turn.flush();
-        }
     }
 }

@@ -1,14 +1,14 @@
 //! The event log: what the policy was told and what it answered, as [`sched::client::replay`] reads it.
 
 use sched::client::{Event, Header, Line, Op};
-use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufWriter, Result, Write};
+use std::io::{Result, Write};
 use std::path::Path;
 
-/// A log that is being written. An error of writing ends it; the program goes on.
+/// A log that is being written, step by step, so that a program that is killed leaves all of it. An error of writing ends
+/// the log; the program goes on.
 #[derive(Debug)]
-pub struct Log(Option<BufWriter<File>>);
+pub struct Log(Option<File>);
 
 impl Log {
     /// Starts a log with its first line.
@@ -16,31 +16,19 @@ impl Log {
     /// # Errors
     /// The file cannot be made.
     pub fn create(path: &Path, header: &Header) -> Result<Log> {
-        let mut log = Log(Some(BufWriter::new(File::create(path)?)));
-        log.line(header);
-        Ok(log)
+        let mut file = File::create(path)?;
+        file.write_all(format!("{header}\n").as_bytes())?;
+        Ok(Log(Some(file)))
     }
 
     /// One step of the policy.
     pub fn step(&mut self, at: u64, event: Event, op: Option<Op>) {
-        self.line(&Line::Event { at, event });
+        let mut text = format!("{}\n", Line::Event { at, event });
         if let Some(op) = op {
-            self.line(&Line::Op { at, op });
+            text += &format!("{}\n", Line::Op { at, op });
         }
-    }
-
-    /// Everything so far is in the file.
-    pub fn flush(&mut self) {
         if let Some(file) = &mut self.0
-            && file.flush().is_err()
-        {
-            self.0 = None;
-        }
-    }
-
-    fn line(&mut self, line: &impl Display) {
-        if let Some(file) = &mut self.0
-            && writeln!(file, "{line}").is_err()
+            && file.write_all(text.as_bytes()).is_err()
         {
             self.0 = None;
         }

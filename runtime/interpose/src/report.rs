@@ -43,10 +43,7 @@ extern "C" fn ended() {
 }
 
 fn finish(state: &State) {
-    if let Some(best_effort) = state.best_effort.get()
-        && client::mode() == Mode::BestEffort
-    {
-        best_effort.flush();
+    if client::mode() == Mode::BestEffort {
         send_durations(state);
     }
     let Some(folder) = state.report_folder() else { return };

@@ -94,13 +94,6 @@ impl Turn {
     pub fn wake(&self) -> Option<u64> {
         self.wake
     }
-
-    /// Writes the log out.
-    pub fn flush(&mut self) {
-        if let Some(log) = &mut self.log {
-            log.flush();
-        }
-    }
 }
 
 /// Since when any high-priority client that is active has been so.
@@ -147,7 +140,6 @@ mod tests {
         assert_eq!(turn.admitted(), None);
         turn.look(&segment, 2100);
         assert_eq!((turn.admitted(), turn.admitted()), (Some(0), None));
-        turn.flush();
         let replayed = replay(&std::fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!((replayed.events, replayed.admitted), (4, 1));
     }

@@ -1,6 +1,6 @@
 //! What happens when a process is killed: case C11.
 
-use crate::session::{LIMIT, Session, read_until};
+use crate::session::{LIMIT, Session, read_until, until};
 use protocol::Priority::{BestEffort, High};
 use std::io::BufRead;
 use std::time::{Duration, Instant};
@@ -54,11 +54,8 @@ fn best_effort_outlives_high_priority() {
             assert!(Instant::now() < end);
         }
     }
-    assert_eq!(
-        session.reports().iter().filter(|report| report.program == "server").count(),
-        KILLS,
-        "by the daemon"
-    );
+    let reported = || session.reports().iter().filter(|report| report.program == "server").count();
+    until("the daemon's report of each of them", || reported() == KILLS);
 }
 
 /// Without the daemon best effort is still held back, and still outlives high priority.
@@ -66,7 +63,8 @@ fn best_effort_outlives_high_priority() {
 fn the_daemon_s_death_changes_nothing_but_the_report() {
     let mut session = Session::new("gate");
     let mut server = session.command(High, "server");
-    server.args(["--pause-us", "0", "--launches", "1", "--mode", "stream"]).env_remove("STUB_LOG");
+    // Three threads, so that there is no gap even if one of them loses its core.
+    server.args(["--pause-us", "0", "--launches", "1", "--threads", "3"]).env_remove("STUB_LOG");
     let (mut server, mut served) = session.spawn(server.env("STUB_DURATION_US", "serve=30000"));
     read_until(&mut served, "request 0 0");
     let mut trainer = session.command(BestEffort, "trainer");
