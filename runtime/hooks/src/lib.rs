@@ -8,6 +8,9 @@ mod list;
 
 pub use document::document;
 
+/// The newest CUDA version whose functions the list knows.
+pub const NEWEST: u32 = 13050;
+
 /// What an entry point is, and with it what its wrapper does and what the list's expression says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -26,7 +29,7 @@ pub enum Kind {
     Made,
     /// Ends something, which is noted before the call: afterwards another may have the same handle. Expression: the note.
     Gone,
-    /// Finds functions of the driver. Expression: the name it is asked for, and where it writes the address.
+    /// Finds functions of the driver. Expression: what it is asked, and where it writes the address.
     Lookup,
 }
 
@@ -74,6 +77,25 @@ impl Hook {
     /// The hook of exactly this symbol.
     pub fn from_name(name: &[u8]) -> Option<Hook> {
         ALL.iter().copied().find(|hook| hook.name().as_bytes() == name)
+    }
+
+    /// The form of a function that cuGetProcAddress means by this name, version and default stream: the newest that is not
+    /// newer than the version, of the wanted default stream if there is one, among those that the driver `exports`.
+    /// `None` also for versions that the list does not know: there may be newer forms.
+    pub fn meant(
+        name: &[u8],
+        version: u32,
+        per_thread: bool,
+        exports: impl Fn(Hook) -> bool,
+    ) -> Option<Hook> {
+        if version > NEWEST {
+            return None;
+        }
+        Hook::all()
+            .filter(|hook| hook.entry().base().as_bytes() == name)
+            .filter(|hook| hook.entry().since <= version && (per_thread || !hook.entry().per_thread))
+            .filter(|&hook| exports(hook))
+            .max_by_key(|hook| (hook.entry().since, hook.entry().per_thread))
     }
 
     /// Every hook, in the order of the list.
@@ -176,6 +198,31 @@ mod tests {
         assert_eq!(base("cuCtxSynchronize_v2"), "cuCtxSynchronize");
         assert_eq!(base("cuMemsetD2D8Async"), "cuMemsetD2D8Async");
         assert_eq!(base("cuGetProcAddress"), "cuGetProcAddress");
+    }
+
+    /// Versions and symbols from cudaTypedefs.h.
+    #[test]
+    fn names_mean_the_newest_form_that_the_program_knows() {
+        let meant =
+            |name: &str, version, per_thread| Hook::meant(name.as_bytes(), version, per_thread, |_| true);
+        assert_eq!(meant("cuLaunchKernel", 4000, false), Some(Hook::cuLaunchKernel));
+        assert_eq!(meant("cuLaunchKernel", 4000, true), Some(Hook::cuLaunchKernel));
+        assert_eq!(meant("cuLaunchKernel", 7000, false), Some(Hook::cuLaunchKernel));
+        assert_eq!(meant("cuLaunchKernel", 7000, true), Some(Hook::cuLaunchKernel_ptsz));
+        assert_eq!(meant("cuCtxSynchronize", 12090, false), Some(Hook::cuCtxSynchronize));
+        assert_eq!(meant("cuCtxSynchronize", 13000, false), Some(Hook::cuCtxSynchronize_v2));
+        assert_eq!(meant("cuMemcpyHtoD", 12000, true), Some(Hook::cuMemcpyHtoD_v2_ptds));
+        assert_eq!(meant("cuGraphInstantiate", 11000, false), Some(Hook::cuGraphInstantiate_v2));
+        assert_eq!(meant("cuLaunchKernelEx", 11000, false), None);
+        assert_eq!(meant("cuLaunchKernel_ptsz", 12000, false), None);
+        assert_eq!(meant("cuLaunchKernel", NEWEST + 10, false), None);
+        let old = |hook: Hook| hook.entry().since < 13000;
+        assert_eq!(Hook::meant(b"cuCtxSynchronize", 13000, false, old), Some(Hook::cuCtxSynchronize));
+    }
+
+    #[test]
+    fn nothing_in_the_list_is_newer_than_the_newest() {
+        assert!(HOOKS.iter().all(|entry| entry.since <= NEWEST));
     }
 
     /// A launch whose sibling of the other default stream has no wrapper would slip by.

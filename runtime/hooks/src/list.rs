@@ -285,9 +285,9 @@ macro_rules! hooks {
 
         // Look-ups; dlsym and dlvsym are exports of their own.
         lookup [11030 cuGetProcAddress] (symbol: *const c_char, address: *mut *mut c_void, version: c_int, flags: u64)
-            => (symbol, address);
+            => Question { symbol, address, version, flags };
         lookup [12000 cuGetProcAddress_v2]
             (symbol: *const c_char, address: *mut *mut c_void, version: c_int, flags: u64, status: *mut c_uint)
-            => (symbol, address);
+            => Question { symbol, address, version, flags };
     } };
 }

@@ -137,17 +137,8 @@ enum Passed {
 const HOST_BYTES_PER_US: u64 = 10_000;
 const DEVICE_BYTES_PER_US: u64 = 200_000;
 
-/// Calls through this hook that came to [`launch`]. Those of a process that is not registered yet count when it is.
-pub fn launches(hook: Hook) -> u64 {
-    if matches!(hook.entry().kind, Kind::Launch | Kind::Copy) { calls(hook) } else { 0 }
-}
-
-/// Calls through this hook that came to [`waiting`], without synchronous copies, which count as launches.
-pub fn waits(hook: Hook) -> u64 {
-    if hook.entry().kind == Kind::Wait { calls(hook) } else { 0 }
-}
-
-fn calls(hook: Hook) -> u64 {
+/// Calls through this hook that came to [`launch`] or [`waiting`]; a synchronous copy, which comes to both, counts once.
+pub fn calls(hook: Hook) -> u64 {
     state().map_or(0, |state| {
         let (own, local) = (state.activity.slot(), state.local);
         let count = |slot: &protocol::segment::Slot| slot.counters.calls[hook as usize].load(Relaxed);

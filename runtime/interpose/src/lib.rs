@@ -32,6 +32,7 @@ pub mod kernels;
 pub mod log;
 pub mod lookup;
 pub mod profile;
+pub mod question;
 pub mod report;
 pub mod streams;
 pub mod turn;

@@ -6,12 +6,12 @@
 
 use crate::admit::{self, Note, Unit, Wait, Work};
 use crate::arguments::*;
+use crate::question::{Question, answer};
 use crate::{driver, is_on, types::*};
-use hooks::{HOOKS, Hook};
+use hooks::Hook;
 use std::cell::Cell;
-use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::{NonNull, null};
+use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Panics of our own code that wrappers caught.
@@ -141,49 +141,6 @@ fn gone(note: Note, real: impl FnOnce() -> CUresult) -> CUresult {
     real()
 }
 
-/// Answers of the driver for wrapped names that have no wrapper.
-static UNKNOWN: AtomicU64 = AtomicU64::new(0);
-
-/// How often the driver found a function whose name is wrapped at an address that is none of its known forms, as a newer
-/// form has. Calls through it go by unseen.
-pub fn unknown() -> u64 {
-    UNKNOWN.load(Ordering::Relaxed)
-}
-
-/// Replaces the address that the driver found by that of the wrapper of exactly this function, whatever it was called
-/// in the question: the driver chooses among variants by version and flags.
-fn replace(
-    (symbol, address): (*const c_char, *mut *mut c_void),
-    real: impl FnOnce() -> CUresult,
-) -> CUresult {
-    let result = real();
-    // SAFETY: null, or where the driver has just written its answer.
-    let found = result.is_success().then(|| unsafe { out(address) }).flatten().and_then(NonNull::new);
-    match found.map(driver::hook_at) {
-        // SAFETY: not null, as above.
-        Some(Some(hook)) => unsafe { *address = self::address(hook) },
-        // SAFETY: the name of a function that the driver found.
-        Some(None) if unsafe { is_wrapped(symbol) } => {
-            UNKNOWN.fetch_add(1, Ordering::Relaxed);
-        }
-        _ => {}
-    }
-    result
-}
-
-/// Whether a form of this name is wrapped.
-///
-/// # Safety
-/// `symbol` must be null or end with a zero.
-unsafe fn is_wrapped(symbol: *const c_char) -> bool {
-    if symbol.is_null() {
-        return false;
-    }
-    // SAFETY: the caller's promise.
-    let symbol = unsafe { CStr::from_ptr(symbol) };
-    HOOKS.iter().any(|entry| entry.base().as_bytes() == symbol.to_bytes())
-}
-
 /// What the wrapper does with the expression of its kind.
 macro_rules! around {
     (launch $hook:expr, $real:expr, $what:expr) => {
@@ -208,7 +165,7 @@ macro_rules! around {
         gone($what(), $real)
     };
     (lookup $hook:expr, $real:expr, $what:expr) => {
-        replace($what(), $real)
+        answer($what(), $real)
     };
 }
 

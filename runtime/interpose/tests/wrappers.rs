@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "this test needs no programs")]
 mod build;
 
-use hooks::{HOOKS, Hook, Kind};
+use hooks::{Hook, Kind};
 use std::ffi::CString;
 use tally_interpose::admit;
 use tally_interpose::types::*;
@@ -148,10 +148,9 @@ fn every_wrapper_goes_through_its_door_and_calls_the_driver_once() {
             made += 1;
         }
         assert_eq!(driver.calls(hook), made, "{hook:?} calls the driver once");
-        let launched = if matches!(kind, Kind::Launch | Kind::Copy) { made } else { 0 };
-        assert_eq!(admit::launches(hook), launched, "{hook:?} is admitted");
-        if kind == Kind::Wait && hook != Hook::cuCtxSynchronize_v2 {
-            assert_eq!(admit::waits(hook), made, "{hook:?} is a wait");
+        // Waiting for a context that isn't current says nothing.
+        if matches!(kind, Kind::Launch | Kind::Copy | Kind::Wait) && hook != Hook::cuCtxSynchronize_v2 {
+            assert_eq!(admit::calls(hook), made, "{hook:?} goes through its door");
         }
     }
     assert_eq!(wrappers::panics(), 0);

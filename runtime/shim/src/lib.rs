@@ -3,7 +3,8 @@
 //!
 //! The real driver is the one that `TALLY_DRIVER` names, else the first that is not this library in the usual folders.
 //! It is opened at the first call. A function that the real driver lacks is found here all the same and answers
-//! `CUDA_ERROR_NOT_FOUND`; `cuGetProcAddress` answers as the real driver does.
+//! `CUDA_ERROR_NOT_FOUND`; `cuGetProcAddress` answers as the real driver does. The interposer's `dlsym` and `dlvsym` are
+//! exported here as well; a program that is linked with the driver gets them, and they change nothing for it.
 //!
 //! **Invariant:** a call that has no wrapper reaches the real driver with registers and stack as they were.
 

@@ -84,6 +84,8 @@ int main(void) {
     int status = -1;
     if (ask("cuInit", &found, 12000, 0) != 0) return 5;
     print("ask", "cuInit", found);
+    if (ask("cuGraphLaunch", &found, 14000, 0) != 0) return 13;
+    print("ask", "cuGraphLaunch_v9", found);
     if (ask_v2("cuNothing", &found, 12000, 0, &status) != 0 || status != 1 || found) return 6;
     if (ask("cuNothing", &found, 12000, 0) != 500) return 7;
     // The reason of a failed look-up is the C library's own.

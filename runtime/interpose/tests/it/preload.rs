@@ -43,7 +43,8 @@ fn every_way_leads_to_the_wrapper_of_the_same_variant() {
         for line in stdout(&output).lines() {
             let [way, symbol, file, name] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
             let expected = match symbol {
-                "cuInit" => ("libcuda.so.1", "cuInit"),
+                // Not wrapped; and a form that the list doesn't know, of a name that it knows.
+                "cuInit" | "cuGraphLaunch_v9" => ("libcuda.so.1", symbol),
                 "cudnnCreate" => ("-", "-"),
                 symbol => ("libtally_interpose.so", symbol),
             };
@@ -52,6 +53,27 @@ fn every_way_leads_to_the_wrapper_of_the_same_variant() {
         }
         // Each symbol in six ways, the four that aren't wrapped, and the answers to other versions.
         assert!(seen > 6 * Hook::COUNT + 4 + 1000, "{seen}");
+    }
+}
+
+/// A driver may answer with functions that it doesn't export: name, version and flags say which is meant.
+#[test]
+fn answers_that_are_no_exports_are_wrapped_by_what_they_mean() {
+    let folder = Folder::new();
+    let program = folder.linked("ways", &[]);
+    let mut bare = command(&folder, &program, &[], None);
+    bare.env("STUB_INNER", "1");
+    let inner =
+        stdout(&run(bare)).lines().filter(|line| line.starts_with("ask") && line.ends_with(" ?")).count();
+    assert!(inner > 300, "the driver answers with inner functions: {inner}");
+    let mut command = command(&folder, &program, &[&interposer()], None);
+    command.env("STUB_INNER", "1");
+    let output = run(command);
+    for line in stdout(&output).lines().filter(|line| line.starts_with("ask") || line.starts_with("grid")) {
+        let [_, symbol, file, name] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        if symbol != "cuInit" && symbol != "cuGraphLaunch_v9" {
+            assert_eq!((file, name), ("libtally_interpose.so", symbol));
+        }
     }
 }
 

@@ -77,7 +77,7 @@ fn every_way_leads_to_the_shim() {
             let expected = match (way, symbol) {
                 // The shim's symbols have no versions, like the real driver's.
                 ("dlvsym", _) | (_, "cudnnCreate") => ("-", "-"),
-                ("ask", "cuInit") => ("real.so", "cuInit"),
+                ("ask", "cuInit" | "cuGraphLaunch_v9") => ("real.so", symbol),
                 (_, symbol) => ("libcuda.so.1", symbol),
             };
             assert_eq!((file, name), expected, "{way} {symbol}");
