@@ -85,6 +85,25 @@ static CUresult fill_rows(void *f) { return ((CUresult(*)(u64, u64, unsigned, u6
 static CUresult fill_rows_async(void *f) {
   return ((CUresult(*)(u64, u64, unsigned, u64, u64, CUstream))f)(memory, 256, 1, 8, 4, stream);
 }
+static CUresult old(void *f) { return ((CUresult(*)(CUfunction))f)(function); }
+static CUresult old_grid(void *f) { return ((CUresult(*)(CUfunction, int, int))f)(function, 2, 1); }
+static CUresult old_grid_async(void *f) {
+  return ((CUresult(*)(CUfunction, int, int, CUstream))f)(function, 2, 1, stream);
+}
+static CUresult batch_old(void *f) {
+  u64 targets[] = {memory, memory + 64}, sources[] = {at_host(), at_host() + 64}, sizes[] = {64, 32}, failed;
+  return ((CUresult(*)(u64 *, u64 *, u64 *, u64, void *, void *, u64, u64 *, CUstream))f)(targets, sources, sizes, 2, NULL,
+                                                                                          NULL, 0, &failed, stream);
+}
+static CUresult batch(void *f) {
+  u64 targets[] = {memory, memory + 64}, sources[] = {at_host(), at_host() + 64}, sizes[] = {64, 32};
+  return ((CUresult(*)(u64 *, u64 *, u64 *, u64, void *, void *, u64, CUstream))f)(targets, sources, sizes, 2, NULL, NULL,
+                                                                                   0, stream);
+}
+static CUresult prefetch_old(void *f) { return ((CUresult(*)(u64, u64, int, CUstream))f)(memory, half, 0, stream); }
+static CUresult prefetch(void *f) {
+  return ((CUresult(*)(u64, u64, u64, unsigned, CUstream))f)(memory, half, 1, 0, stream);
+}
 
 // What callers ask for, the symbol that this is, how to call it, and the version and flags that lead to the symbol.
 #define ENTRIES(X) \
@@ -156,7 +175,18 @@ static CUresult fill_rows_async(void *f) {
   X(cuMemsetD2D16Async, cuMemsetD2D16Async, fill_rows_async, 3020, 0) \
   X(cuMemsetD2D16Async, cuMemsetD2D16Async_ptsz, fill_rows_async, 7000, 2) \
   X(cuMemsetD2D32Async, cuMemsetD2D32Async, fill_rows_async, 3020, 0) \
-  X(cuMemsetD2D32Async, cuMemsetD2D32Async_ptsz, fill_rows_async, 7000, 2)
+  X(cuMemsetD2D32Async, cuMemsetD2D32Async_ptsz, fill_rows_async, 7000, 2) \
+  X(cuLaunch, cuLaunch, old, 2000, 0) \
+  X(cuLaunchGrid, cuLaunchGrid, old_grid, 2000, 0) \
+  X(cuLaunchGridAsync, cuLaunchGridAsync, old_grid_async, 2000, 0) \
+  X(cuMemcpyBatchAsync, cuMemcpyBatchAsync, batch_old, 12080, 0) \
+  X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz, batch_old, 12080, 2) \
+  X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2, batch, 13000, 0) \
+  X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2_ptsz, batch, 13000, 2) \
+  X(cuMemPrefetchAsync, cuMemPrefetchAsync, prefetch_old, 8000, 0) \
+  X(cuMemPrefetchAsync, cuMemPrefetchAsync_ptsz, prefetch_old, 8000, 2) \
+  X(cuMemPrefetchAsync, cuMemPrefetchAsync_v2, prefetch, 12020, 0) \
+  X(cuMemPrefetchAsync, cuMemPrefetchAsync_v2_ptsz, prefetch, 12020, 2)
 
 // Second names for the linked symbols, since some have prototypes in the header.
 #define LINKED(name, symbol, call, version, flags) extern void linked_##symbol(void) __asm__(#symbol);

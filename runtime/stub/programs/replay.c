@@ -15,7 +15,8 @@ typedef u64 (*Call)(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);
 // Letters, one per argument: s stream, v event, n bytes, i integer, p address, S E P G new stream, event, graph, executable
 // graph, g graph, x executable graph, K kernel, 3 three integers, o scratch to write to, I the same, its value recorded,
 // h host memory, M N new device, host memory, D H its release, 2 4 description of a copy, C launch configuration and kernel,
-// f a host function and its data, c a callback, its data and flags, m a capture mode.
+// f a host function and its data, c a callback, its data and flags, m a capture mode, B a library's image, L a library's
+// kernel, F a kernel's function.
 static const char *const table[][2] = {
     {"cuLaunchKernel", "K33is"}, {"cuLaunchKernelEx", "C"}, {"cuLaunchCooperativeKernel", "K33is"},
     {"cuGraphLaunch", "xs"}, {"cuGraphUpload", "xs"}, {"cuLaunchHostFunc", "sf"}, {"cuStreamAddCallback", "sc"},
@@ -35,6 +36,7 @@ static const char *const table[][2] = {
     {"cuMemsetD32Async", "pins"}, {"cuMemsetD8_v2", "pin"}, {"cuMemsetD32_v2", "pin"}, {"cuMemAlloc_v2", "Mn"},
     {"cuMemFree_v2", "D"}, {"cuMemAllocAsync", "Mns"}, {"cuMemFreeAsync", "Ds"}, {"cuMemHostAlloc", "Nni"},
     {"cuMemFreeHost", "H"}, {"cuMemHostRegister_v2", "hni"}, {"cuMemHostUnregister", "h"},
+    {"cuLibraryLoadData", "B"}, {"cuLibraryGetKernel", "L"}, {"cuKernelGetFunction", "F"},
 };
 
 static char *lines[MAX_LINES];
@@ -69,29 +71,46 @@ static int id(const char **at, const char *key) {
   return number > 0 && number < MAX_IDS ? (int)number : 0;
 }
 
-static CUfunction make_kernel(char kind, int number, const char *name) {
+// Kernels and functions by number: names, the library of a kernel, the kernel that a function is of.
+static char names[2][MAX_IDS][128];
+static CUlibrary libraries[MAX_IDS];
+static int kernel_of[MAX_IDS];
+
+static const char *name_of(char kind, int number) {
+  const char *name = names[kind == 'k'][number];
+  return *name ? name : "unnamed";
+}
+static CUfunction make_kernel(char kind, int number) {
   CUfunction *known = (kind == 'k' ? kernels : functions) + number;
   if (*known) return *known;
-  char image[512], clean[160];
-  size_t n = 0;
-  for (; name[n] && n < sizeof clean - 1 && !isspace((unsigned char)name[n]); n++)
-    clean[n] = isalnum((unsigned char)name[n]) || name[n] == '_' || name[n] == '$' ? name[n] : '_';
-  clean[n] = 0;
-  snprintf(image, sizeof image, PTX ".visible .entry %s()\n{\n\tret;\n}\n", n ? clean : "unnamed");
+  char image[512];
+  snprintf(image, sizeof image, PTX ".visible .entry %s()\n{\n\tret;\n}\n", name_of(kind, number));
   if (kind == 'k') {
-    CUlibrary library;
-    CUkernel kernel;
-    CHECK(cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
-    CHECK(cuLibraryGetKernel(&kernel, library, n ? clean : "unnamed"));
-    return *known = (CUfunction)kernel;
+    CHECK(cuLibraryLoadData(&libraries[number], image, NULL, NULL, 0, NULL, NULL, 0));
+    CHECK(cuLibraryGetKernel((CUkernel *)known, libraries[number], name_of(kind, number)));
+  } else if (kernel_of[number]) {
+    CHECK(cuKernelGetFunction(known, (CUkernel)make_kernel('k', kernel_of[number])));
+  } else {
+    *known = load(image, name_of(kind, number));
   }
-  return *known = load(image, n ? clean : "unnamed");
+  return *known;
+}
+// A line `kernel k1 NAME`; `-` is one without a name. What a name may not have in PTX becomes `_`.
+static int named(const char *text) {
+  char kind, name[128];
+  int number;
+  if (sscanf(text, "%*[a-z] %c%d %127s", &kind, &number, name) != 3 || number <= 0 || number >= MAX_IDS) return 0;
+  if (!strchr("kfu", kind)) return 0;
+  for (char *c = name; *c; c++)
+    if (!isalnum((unsigned char)*c) && *c != '_' && *c != '$') *c = '_';
+  if (strcmp(name, "_") != 0) strcpy(names[kind == 'k'][number], name);
+  return 1;
 }
 static u64 kernel(const char **at) {
   const char *text = value(at, "kernel");
   if (!text) return 0;
   int number = atoi(text + 1);
-  return number > 0 && number < MAX_IDS ? (u64)(uintptr_t)make_kernel(*text, number, "unnamed") : 0;
+  return number > 0 && number < MAX_IDS ? (u64)(uintptr_t)make_kernel(*text, number) : 0;
 }
 static u64 stream(const char **at) {
   const char *text = value(at, "stream");
@@ -116,7 +135,7 @@ static u64 exec(const char **at) {
     CUgraph graph;
     CHECK(cuStreamCreate(&on, CU_STREAM_NON_BLOCKING));
     CHECK(cuStreamBeginCapture_v2(on, CU_STREAM_CAPTURE_MODE_RELAXED));
-    CHECK(launch(make_kernel('f', MAX_IDS - 1, "graph_of_before"), on));
+    CHECK(launch(make_kernel('f', MAX_IDS - 1), on));
     CHECK(cuStreamEndCapture(on, &graph));
     CHECK(cuGraphInstantiateWithFlags((CUgraphExec *)&execs[number], graph, 0));
   }
@@ -163,6 +182,7 @@ static void repeat(int line) {
   char name[96], base[96];
   const char *text = lines[line], *letters = NULL, *at = text, *got = NULL;
   u64 a[12] = {0};
+  u64 expected = 0;
   int n = 0, mode = 0;
   unsigned status = 0;
   void **made = NULL, *fresh = NULL;
@@ -188,7 +208,14 @@ static void repeat(int line) {
   for (const char *letter = letters; *letter; letter++) switch (*letter) {
       case 's': a[n++] = stream(&at); break;
       case 'v': a[n++] = event(&at); break;
-      case 'n': a[n] = (u64)integer(&at, "bytes"); a[n] = a[n] > SCRATCH ? SCRATCH : a[n]; n++; break;
+      case 'n': {
+        // Of a memset it is the number of elements, which have four bytes at most.
+        u64 most = strstr(base, "Memset") ? SCRATCH / 4 : SCRATCH;
+        a[n] = (u64)integer(&at, "bytes");
+        if (a[n] > most) a[n] = most;
+        n++;
+        break;
+      }
       case 'i': a[n++] = (u64)integer(&at, strstr(base, "Launch") ? "shared" : "value"); break;
       case 'p': {
         const char *kind = value(&at, n == 0 ? "to" : "from");
@@ -222,6 +249,22 @@ static void repeat(int line) {
       case 'f': a[n++] = (u64)(uintptr_t)nothing; n++; break;
       case 'c': a[n++] = (u64)(uintptr_t)nothing_more; n += 2; break;
       case 'm': mode = mode_after(line); a[n++] = put(&mode); break;
+      case 'B': a[n++] = put(&fresh); a[n++] = put(PTX PTX_KERNEL("unused")); n = 8; break;
+      case 'L': {
+        u64 found = kernel(&at);
+        for (int i = 0; i < MAX_IDS; i++)
+          if (found && kernels[i] == (CUfunction)(uintptr_t)found) a[1] = put(libraries[i]), a[2] = put((void *)name_of('k', i));
+        a[0] = put(&fresh);
+        expected = found;
+        break;
+      }
+      case 'F': {
+        a[1] = kernel(&at);
+        a[0] = put(&fresh);
+        int number = value(&at, "function") ? atoi(at + 2) : 0;
+        expected = number > 0 && number < MAX_IDS ? put(functions[number]) : 0;
+        break;
+      }
       case 'C':
         a[1] = kernel(&at);
         configure(&at, &config, attributes, 8);
@@ -237,7 +280,7 @@ static void repeat(int line) {
   at = text;
   CUresult recorded = (CUresult)integer(&at, "result");
   int query = strstr(base, "Query") && result % 600 == 0 && recorded % 600 == 0;
-  if ((result != recorded && !query) || (got && status != (unsigned)strtoul(got, NULL, 10))) {
+  if ((result != recorded && !query) || (expected && put(fresh) != expected) || (got && status != (unsigned)strtoul(got, NULL, 10))) {
     differences++;
     fprintf(stderr, "line `%s`: %d, state %u\n", text, result, status);
   }
@@ -271,12 +314,9 @@ int main(int argc, char **argv) {
   size_t room = 0;
   for (ssize_t length; (length = getline(&text, &room, file)) > 0;) {
     if (text[length - 1] == '\n') text[length - 1] = 0;
-    char kind;
-    int thread, number_of, offset = 0;
+    int thread, offset = 0;
     const char *at = text;
-    if (sscanf(text, "# kernel %c%d", &kind, &number_of) == 2 && number_of > 0 && number_of < MAX_IDS) {
-      const char *name = value(&at, "name");
-      make_kernel(kind, number_of, name ? name : "unnamed");
+    if (named(text)) {
     } else if (sscanf(text, "t%d %n", &thread, &offset) == 1 && thread >= 0 && thread < MAX_THREADS) {
       if (line_count == MAX_LINES) return 3;
       // What a new handle doesn't name existed before, and must not be made during a capture.
@@ -286,10 +326,23 @@ int main(int argc, char **argv) {
         const char *from = at - strlen(" event");
         event(&from);
       }
+      if (strstr(text, "cuKernelGetFunction")) {
+        const char *of = text, *made = text;
+        int kernel_number = value(&of, "kernel") ? atoi(of + 2) : 0, function = value(&made, "function") ? atoi(made + 2) : 0;
+        if (kernel_number > 0 && kernel_number < MAX_IDS && function > 0 && function < MAX_IDS) {
+          kernel_of[function] = kernel_number;
+          // The recording has a name only for what was launched.
+          if (!*names[1][kernel_number]) strcpy(names[1][kernel_number], name_of('f', function));
+        }
+      }
       owners[line_count] = thread;
       lines[line_count++] = strdup(text);
       if (thread >= thread_count) thread_count = thread + 1;
     }
+  }
+  for (int i = 1; i < MAX_IDS; i++) {
+    if (*names[1][i]) make_kernel('k', i);
+    if (*names[0][i] || kernel_of[i]) make_kernel('f', i);
   }
   pthread_t threads[MAX_THREADS];
   for (int i = 0; i < thread_count; i++) pthread_create(&threads[i], NULL, run, (void *)(intptr_t)i);

@@ -209,6 +209,11 @@ export! {
         (stream: Handle, _dependencies: *mut Handle, _count: u64, _flags: u32) |call| {
         if info(call, stream)?.0 == ACTIVE { Ok(()) } else { Err(Code::ILLEGAL_STATE) }
     };
+    cuStreamUpdateCaptureDependencies:
+        [cuStreamUpdateCaptureDependencies_v2 12030, cuStreamUpdateCaptureDependencies_v2_ptsz 12030]
+        (stream: Handle, _dependencies: *mut Handle, _edges: *const u8, _count: u64, _flags: u32) |call| {
+        if info(call, stream)?.0 == ACTIVE { Ok(()) } else { Err(Code::ILLEGAL_STATE) }
+    };
     cuThreadExchangeStreamCaptureMode: [cuThreadExchangeStreamCaptureMode 10010] (mode: *mut u32) |_call| {
         required(mode)?;
         drop(state()?);

@@ -103,6 +103,13 @@ fn synchronize(context: Handle) -> Answer {
     let mut state = state()?;
     state.forbid_while_capturing()?;
     let context = given(&state, context)?;
+    // In every mode of capture and thread.
+    let of_context = state.streams.iter().filter(|(_, stream)| stream.context == context);
+    let capture = of_context.filter_map(|(_, stream)| stream.capture).next();
+    if let Some(id) = capture {
+        state.invalidate(id);
+        return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
+    }
     let point = state.context_point(context);
     drop(state);
     stream::wait(&point);

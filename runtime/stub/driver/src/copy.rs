@@ -27,37 +27,28 @@ const FROM_DEVICE: Device = Device { target: false, source: true };
 const WITHIN: Device = Device { target: true, source: true };
 const ANY: Device = Device { target: false, source: false };
 
-/// Rows of bytes with an address each on both sides.
-#[derive(Clone)]
-struct Rows {
-    width: usize,
-    rows: Vec<(usize, usize)>,
-}
-
-impl Rows {
-    fn copy(&self) {
-        for &(target, source) in &self.rows {
-            // SAFETY: device sides were checked against the allocations, host sides are promised by the caller.
-            unsafe { std::ptr::copy(source as *const u8, target as *mut u8, self.width) };
-        }
-    }
+/// Bytes that go from one address to another.
+#[derive(Clone, Copy)]
+pub struct Linear {
+    pub target: usize,
+    pub source: usize,
+    pub bytes: usize,
 }
 
 /// `stream` is none for a synchronous copy, which uses the default stream and waits.
-fn copy(call: &Call, rows: Rows, device: Device, stream: Option<Handle>) -> Answer {
+fn copy(call: &Call, parts: Vec<Linear>, device: Device, stream: Option<Handle>) -> Answer {
     let mut state = state()?;
     let on = state.stream(call, stream.unwrap_or(0))?;
-    if rows.width > 0 {
-        for &(target, source) in &rows.rows {
-            if target == 0 || source == 0 {
-                return Err(Code::INVALID_VALUE);
-            }
-            if device.target {
-                state.memory.check(target, rows.width)?;
-            }
-            if device.source {
-                state.memory.check(source, rows.width)?;
-            }
+    let parts: Vec<_> = parts.into_iter().filter(|part| part.bytes > 0).collect();
+    for &Linear { target, source, bytes } in &parts {
+        if target == 0 || source == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        if device.target {
+            state.memory.check(target, bytes)?;
+        }
+        if device.source {
+            state.memory.check(source, bytes)?;
         }
     }
     if stream.is_none() {
@@ -66,8 +57,9 @@ fn copy(call: &Call, rows: Rows, device: Device, stream: Option<Handle>) -> Answ
         state.forbid_capture(on)?;
     }
     let effect = Arc::new(move || {
-        if rows.width > 0 {
-            rows.copy()
+        for &Linear { target, source, bytes } in &parts {
+            // SAFETY: device sides were checked against the allocations, host sides are promised by the caller.
+            unsafe { std::ptr::copy(source as *const u8, target as *mut u8, bytes) };
         }
     });
     state.enqueue(call, on, Work::Copy(effect))?;
@@ -79,6 +71,11 @@ fn copy(call: &Call, rows: Rows, device: Device, stream: Option<Handle>) -> Answ
     Ok(())
 }
 
+/// Several copies as one piece of work.
+pub fn batch(call: &Call, parts: Vec<Linear>, stream: Handle) -> Answer {
+    copy(call, parts, ANY, Some(stream))
+}
+
 fn linear(
     call: &Call,
     target: usize,
@@ -87,7 +84,7 @@ fn linear(
     device: Device,
     stream: Option<Handle>,
 ) -> Answer {
-    copy(call, Rows { width: bytes as usize, rows: vec![(target, source)] }, device, stream)
+    copy(call, vec![Linear { target, source, bytes: bytes as usize }], device, stream)
 }
 
 /// Address of a side's first byte, and the distances of its rows and layers. Arrays don't exist here.
@@ -111,11 +108,13 @@ fn copy_3d(call: &Call, copy_of: &Memcpy3d, stream: Option<Handle>) -> Answer {
         0 => 0,
         _ => base.wrapping_add(y.wrapping_mul(row)).wrapping_add(z.wrapping_mul(layer)),
     };
-    let rows = (0..*depth)
-        .flat_map(|z| (0..*height).map(move |y| (y, z)))
-        .map(|(y, z)| (place(to, to_row, to_layer, y, z), place(from, from_row, from_layer, y, z)));
+    let rows = (0..*depth).flat_map(|z| (0..*height).map(move |y| (y, z))).map(|(y, z)| Linear {
+        target: place(to, to_row, to_layer, y, z),
+        source: place(from, from_row, from_layer, y, z),
+        bytes: *width,
+    });
     let device = Device { target: target.kind == DEVICE, source: source.kind == DEVICE };
-    copy(call, Rows { width: *width, rows: rows.collect() }, device, stream)
+    copy(call, rows.collect(), device, stream)
 }
 
 fn copy_2d(call: &Call, copy_of: *const Memcpy2d, stream: Option<Handle>) -> Answer {

@@ -106,10 +106,21 @@ mod tests {
     fn a_dead_process_holds_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let file = open(&folder.path().join("device")).unwrap();
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        child.wait().unwrap();
-        let start = time::now() + 1_000_000_000;
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let start = time::now() + 3_600_000_000_000;
         assert_eq!(reserve_shared(&file, child.id(), start, 1_000_000).unwrap(), start);
-        assert_eq!(reserve_shared(&file, std::process::id(), start, 100).unwrap(), start);
+        assert_eq!(reserve_shared(&file, std::process::id(), start, 100).unwrap(), start + 1_000_000);
+        let own = start + 1_000_100;
+        child.kill().unwrap();
+        // Nobody has waited for it yet: it is a zombie.
+        while alive(child.id()) {
+            std::thread::yield_now();
+        }
+        assert_eq!(reserve_shared(&file, std::process::id(), start, 100).unwrap(), own);
+        let parent = std::os::unix::process::parent_id();
+        assert_eq!(reserve_shared(&file, parent, start, 0).unwrap(), own + 100);
+        child.wait().unwrap();
+        assert!(!alive(child.id()));
     }
 }

@@ -70,7 +70,6 @@ fn wait_event(call: &Call, stream: Handle, event: Handle) -> Answer {
 
 /// The event's point, for a caller that queries it or waits for it.
 fn awaited(state: &mut State, event: Handle) -> Answer<Option<Point>> {
-    context::current(state)?;
     if let Some(id) = state.events.find(event)?.captured {
         state.invalidate(id);
         return Err(Code::CAPTURED_EVENT);

@@ -16,6 +16,12 @@ pub struct Graph {
     work: Vec<Work>,
 }
 
+impl Graph {
+    pub fn set_work(&mut self, work: Vec<Work>) {
+        self.work = work;
+    }
+}
+
 pub struct GraphNode {
     graph: Handle,
     work: Work,
@@ -29,6 +35,11 @@ impl State {
         Ok(())
     }
 
+    /// What the graph's nodes do, in order.
+    pub fn graph_work(&self, graph: Handle) -> Answer<Vec<Work>> {
+        self.graphs.find(graph)?.nodes.iter().map(|&node| Ok(self.nodes.find(node)?.work.clone())).collect()
+    }
+
     pub fn destroy_graph(&mut self, graph: Handle) -> Answer {
         for node in self.graphs.remove(graph)?.nodes {
             self.nodes.remove(node)?;
@@ -40,9 +51,7 @@ impl State {
 fn instantiate(call: &Call, out: *mut Handle, graph: Handle) -> Answer {
     required(out)?;
     let mut state = state()?;
-    let nodes = state.graphs.find(graph)?.nodes.clone();
-    let work =
-        nodes.iter().map(|&node| Ok(state.nodes.find(node)?.work.clone())).collect::<Answer<Vec<_>>>()?;
+    let work = state.graph_work(graph)?;
     let exec = state.execs.insert(Graph { nodes: Vec::new(), work });
     put(out, exec)?;
     note_made(call, out);
@@ -116,7 +125,7 @@ export! {
         let stream = state.stream(call, stream)?;
         let work = state.execs.find(exec)?.work.clone();
         call.note("nodes", work.len());
-        state.enqueue(call, stream, Work::Graph(work))
+        state.enqueue(call, stream, Work::Graph(work)).map(drop)
     };
     cuGraphGetNodes: [cuGraphGetNodes 10000] (graph: Handle, nodes: *mut Handle, count: *mut u64) |_call| {
         list(&state()?.graphs.find(graph)?.nodes, nodes, count)

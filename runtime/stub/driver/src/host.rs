@@ -83,6 +83,6 @@ export! {
         let function = function.ok_or(Code::INVALID_VALUE)?;
         let mut state = state()?;
         let stream = state.stream(call, stream)?;
-        state.enqueue(call, stream, Work::Host(Function::Plain { function, data }))
+        state.enqueue(call, stream, Work::Host(Function::Plain { function, data })).map(drop)
     };
 }

@@ -8,6 +8,7 @@ use crate::error::{Answer, Code, required};
 use crate::info::{MAX_RESIDENT_BLOCKS, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
 use crate::log;
 use crate::state::state;
+use crate::time;
 use crate::types::{Handle, LAUNCH_ATTRIBUTE_BYTES, LaunchConfig, LaunchParams};
 use crate::work::{KernelLaunch, Work};
 
@@ -56,7 +57,16 @@ fn launch(call: &Call, launch: Launch) -> Answer {
     if cooperative {
         check_cooperative(grid, block)?;
     }
-    state.enqueue(call, stream, Work::Kernel(KernelLaunch { function, name, grid, block, shared }))
+    while let Some(until) = state.full_until(stream)? {
+        drop(state);
+        time::sleep_towards(until, u64::MAX);
+        state = self::state()?;
+    }
+    let work = Work::Kernel(KernelLaunch { function, name, grid, block, shared });
+    if let Some(end) = state.enqueue(call, stream, work)? {
+        state.queue(stream, end)?;
+    }
+    Ok(())
 }
 
 fn launch_ex(call: &Call, config: *const LaunchConfig, function: Handle) -> Answer {
@@ -98,6 +108,17 @@ fn launch_on_devices(call: &Call, list: *const LaunchParams, count: u32) -> Answ
     // SAFETY: the caller promises `count` launches.
     let LaunchParams { function, grid, block, shared, stream, .. } = unsafe { list.read_unaligned() };
     launch(call, Launch { function, grid, block, shared, stream, cooperative: true })
+}
+
+/// A launch of CUDA 2, whose block was set before.
+pub fn shaped(call: &Call, function: Handle, grid: [i32; 2], stream: Handle) -> Answer {
+    let (block, shared) = {
+        let state = state()?;
+        let function = state.functions.find(function)?;
+        (function.shape, function.shared)
+    };
+    let [x, y] = grid.map(|size| u32::try_from(size).unwrap_or(0));
+    launch(call, Launch { function, grid: [x, y, 1], block, shared, stream, cooperative: false })
 }
 
 export! {

@@ -7,8 +7,8 @@ use crate::entry::{Entry, export, per_thread};
 use crate::error::{Answer, Code, put, required};
 use crate::log;
 use crate::{
-    capture, context, copy, error, event, graph, host, info, launch, legacy, memory, memset, module,
-    occupancy, state, stream,
+    capture, context, copy, error, event, graph, host, info, launch, memory, memset, module, occupancy, rare,
+    refused, state, stream,
 };
 
 /// CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.
@@ -33,12 +33,13 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
         host::ENTRIES,
         info::ENTRIES,
         launch::ENTRIES,
-        legacy::ENTRIES,
         ENTRIES,
         memory::ENTRIES,
         memset::ENTRIES,
         module::ENTRIES,
         occupancy::ENTRIES,
+        rare::ENTRIES,
+        refused::ENTRIES,
         state::ENTRIES,
         stream::ENTRIES,
     ]
@@ -154,6 +155,28 @@ mod tests {
         assert_eq!(symbol("cuLaunchKernelEx", 13000, 2), Ok("cuLaunchKernelEx_ptsz"));
         assert_eq!(symbol("cuMemcpyHtoD", 13000, 2), Ok("cuMemcpyHtoD_v2_ptds"));
         assert_eq!(symbol("cuCtxSynchronize", 13000, 2), Ok("cuCtxSynchronize_v2"));
+    }
+
+    /// As driver 580 answered on an H200 (machines/evidence/driver/lookups.csv).
+    #[test]
+    fn names_with_several_versions() {
+        for (name, version, flags, expected) in [
+            ("cuCtxCreate", 3020, 0, "cuCtxCreate_v2"),
+            ("cuCtxGetDevice", 2000, 0, "cuCtxGetDevice"),
+            ("cuCtxGetDevice", 13000, 0, "cuCtxGetDevice_v2"),
+            ("cuEventElapsedTime", 12080, 0, "cuEventElapsedTime_v2"),
+            ("cuGraphInstantiate", 11000, 0, "cuGraphInstantiate_v2"),
+            ("cuMemPrefetchAsync", 12020, 2, "cuMemPrefetchAsync_v2_ptsz"),
+            ("cuMemcpyBatchAsync", 12080, 0, "cuMemcpyBatchAsync"),
+            ("cuMemcpyBatchAsync", 13000, 2, "cuMemcpyBatchAsync_v2_ptsz"),
+            ("cuStreamBeginCapture", 10010, 0, "cuStreamBeginCapture_v2"),
+            ("cuStreamGetCaptureInfo", 10010, 2, "cuStreamGetCaptureInfo_ptsz"),
+            ("cuStreamGetCaptureInfo", 11030, 0, "cuStreamGetCaptureInfo_v2"),
+            ("cuStreamGetCaptureInfo", 12030, 0, "cuStreamGetCaptureInfo_v3"),
+            ("cuStreamUpdateCaptureDependencies", 12030, 0, "cuStreamUpdateCaptureDependencies_v2"),
+        ] {
+            assert_eq!(symbol(name, version, flags), Ok(expected), "{name} {version} {flags}");
+        }
     }
 
     /// A symbol twice would be two answers to one look-up.

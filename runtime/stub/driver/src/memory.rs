@@ -15,8 +15,12 @@ const GIB: u64 = 1 << 30;
 pub const TOTAL: u64 = 8 * GIB;
 /// As the real allocator aligns.
 const ALIGNMENT: usize = 256;
-/// CU_MEMHOSTALLOC_DEVICEMAP and its kin are accepted and mean nothing here.
+/// Flags of host allocations are accepted and mean nothing here.
 const HOST: bool = true;
+/// CU_POINTER_ATTRIBUTE_MEMORY_TYPE, and CUmemorytype.
+const MEMORY_TYPE: u32 = 2;
+const HOST_MEMORY: u32 = 1;
+const DEVICE_MEMORY: u32 = 2;
 
 struct Allocation {
     bytes: usize,
@@ -183,6 +187,16 @@ export! {
         required(out)?;
         context::current(&*state()?)?;
         if address == 0 { Err(Code::INVALID_VALUE) } else { put(out, address) }
+    };
+    // What kind of memory an address is of; pageable memory is an invalid value.
+    cuPointerGetAttribute: [cuPointerGetAttribute 4000] (out: *mut u32, attribute: u32, address: DevicePtr) |_call| {
+        required(out)?;
+        let state = state()?;
+        let (_, allocation) = state.memory.around(address).ok_or(Code::INVALID_VALUE)?;
+        match attribute {
+            MEMORY_TYPE => put(out, if allocation.host { HOST_MEMORY } else { DEVICE_MEMORY }),
+            _ => Err(Code::NOT_SUPPORTED),
+        }
     };
     cuMemHostGetFlags: [cuMemHostGetFlags 2030] (out: *mut u32, address: usize) |_call| {
         required(out)?;

@@ -54,7 +54,7 @@ fn fill<T: Copy + Send + Sync + 'static>(
             }
         }
     });
-    state.enqueue(call, on, Work::Fill(effect))
+    state.enqueue(call, on, Work::Fill(effect)).map(drop)
 }
 
 export! {

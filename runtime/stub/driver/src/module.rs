@@ -33,6 +33,9 @@ pub struct Library {
 pub struct Function {
     module: Handle,
     name: CString,
+    /// Block and shared memory of the launches of CUDA 2, which don't give them.
+    pub shape: [u32; 3],
+    pub shared: u32,
 }
 
 pub struct Kernel {
@@ -50,7 +53,7 @@ impl State {
             return Err(Code::NOT_FOUND);
         }
         let text = CString::new(name).map_err(|_| Code::NOT_FOUND)?;
-        let function = self.functions.insert(Function { module, name: text });
+        let function = self.functions.insert(Function { module, name: text, shape: [1; 3], shared: 0 });
         self.modules.find_mut(module)?.functions.insert(name.to_owned(), function);
         Ok(function)
     }
@@ -131,6 +134,11 @@ fn load(call: &Call, out: *mut Handle, image: *const c_void) -> Answer {
     put(out, module)?;
     note_made(call, out);
     Ok(())
+}
+
+/// Queries of a kernel or function tell null (1) from other wrong handles (400).
+fn not_null(handle: Handle) -> Answer {
+    if handle == 0 { Err(Code::INVALID_VALUE) } else { Ok(()) }
 }
 
 /// The bytes of a file, with a zero behind them.
@@ -259,10 +267,12 @@ export! {
     };
     cuKernelGetLibrary: [cuKernelGetLibrary 12050] (out: *mut Handle, kernel: Handle) |_call| {
         required(out)?;
+        not_null(kernel)?;
         put(out, state()?.kernels.find(kernel)?.library)
     };
     cuKernelGetName: [cuKernelGetName 12030] (out: *mut *const c_char, kernel: Handle) |_call| {
         required(out)?;
+        not_null(kernel)?;
         put(out, state()?.kernels.find(kernel)?.name.as_ptr())
     };
     cuKernelGetAttribute: [cuKernelGetAttribute 12000] (out: *mut i32, attribute: u32, kernel: Handle, _device: i32) |_call| {
@@ -275,10 +285,12 @@ export! {
     };
     cuFuncGetName: [cuFuncGetName 12030] (out: *mut *const c_char, function: Handle) |_call| {
         required(out)?;
+        not_null(function)?;
         put(out, state()?.functions.find(function)?.name.as_ptr())
     };
     cuFuncGetModule: [cuFuncGetModule 11000] (out: *mut Handle, function: Handle) |_call| {
         required(out)?;
+        not_null(function)?;
         put(out, state()?.functions.find(function)?.module)
     };
     cuFuncGetAttribute: [cuFuncGetAttribute 2020] (out: *mut i32, attribute: u32, function: Handle) |_call| {

@@ -1,5 +1,6 @@
 //! Streams: queues whose ends are known in advance, since a piece of work gets its start and end when it is enqueued.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +22,9 @@ const PER_THREAD: Handle = 2;
 pub const NON_BLOCKING: u32 = 1;
 /// What an H200 answers.
 pub const GREATEST_PRIORITY: i32 = -5;
+
+/// Launches that a stream holds; the next one waits for the oldest to end. Measured on an H200, driver 580.
+const QUEUE: usize = 1021;
 
 /// While only a caller's host function is waited for, its end is unknown.
 const POLL_NS: u64 = 50_000;
@@ -70,6 +74,10 @@ pub struct Stream {
     id: u64,
     pub end: Point,
     pub capture: Option<CaptureId>,
+    /// Ends of launches that may not be over.
+    queue: VecDeque<u64>,
+    /// A launch waits for room until then, and a query of the stream waits as long.
+    held: u64,
 }
 
 impl Stream {
@@ -77,18 +85,27 @@ impl Stream {
         static IDS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
         let id = IDS.fetch_add(1, Ordering::Relaxed);
         let priority = priority.clamp(GREATEST_PRIORITY, 0);
-        Self { context, flags, priority, id, end: Point::default(), capture: None }
+        Self {
+            context,
+            flags,
+            priority,
+            id,
+            end: Point::default(),
+            capture: None,
+            queue: VecDeque::new(),
+            held: 0,
+        }
     }
 }
 
 impl State {
     /// The stream that a caller's handle means.
     pub fn stream(&mut self, call: &Call, handle: Handle) -> Answer<Handle> {
-        let context = context::current(self)?;
+        // A stream that was made knows its context; the others are the current context's.
         let stream = match handle {
-            0 if call.per_thread => self.thread_stream(context)?,
-            PER_THREAD => self.thread_stream(context)?,
-            0 | LEGACY => self.contexts.find(context)?.legacy,
+            0 if call.per_thread => self.thread_stream(context::current(self)?)?,
+            PER_THREAD => self.thread_stream(context::current(self)?)?,
+            0 | LEGACY => self.contexts.find(context::current(self)?)?.legacy,
             other => self.streams.find(other).map(|_| other)?,
         };
         if call.logged() {
@@ -128,6 +145,26 @@ impl State {
         Ok((start, start + duration))
     }
 
+    /// Notes a launch that runs until `end`.
+    pub fn queue(&mut self, stream: Handle, end: u64) -> Answer {
+        self.streams.find_mut(stream)?.queue.push_back(end);
+        Ok(())
+    }
+
+    /// When the stream has room for one more launch, if it has none.
+    pub fn full_until(&mut self, stream: Handle) -> Answer<Option<u64>> {
+        let stream = self.streams.find_mut(stream)?;
+        let now = time::now();
+        while stream.queue.front().is_some_and(|&end| end <= now) {
+            stream.queue.pop_front();
+        }
+        let until = stream.queue.front().copied().filter(|_| stream.queue.len() >= QUEUE);
+        if let Some(until) = until {
+            stream.held = until;
+        }
+        Ok(until)
+    }
+
     /// The end of all work of a context.
     pub fn context_point(&self, context: Handle) -> Point {
         let mut point =
@@ -147,7 +184,8 @@ impl State {
         }
         self.forbid_implicit(stream)?;
         self.forbid_while_capturing()?;
-        self.ready(stream)
+        // A blocking stream without work of its own is done, whatever the legacy stream does.
+        if self.is_legacy(stream) { self.ready(stream) } else { Ok(self.streams.find(stream)?.end.clone()) }
     }
 
     /// Work on the legacy stream would tie itself to a blocking stream's capture.
@@ -225,12 +263,23 @@ export! {
     };
     cuStreamQuery: [cuStreamQuery 2000, cuStreamQuery_ptsz 7000] (stream: Handle) |call| {
         let mut state = state()?;
-        let stream = state.stream(call, stream)?;
-        let point = state.awaited(stream)?;
+        let on = state.stream(call, stream)?;
+        let held = state.streams.find(on)?.held;
+        if held > time::now() {
+            drop(state);
+            time::sleep_towards(held, u64::MAX);
+            state = self::state()?;
+        }
+        let point = state.awaited(on)?;
         if point.reached(time::now()) { Ok(()) } else { Err(Code::NOT_READY) }
     };
     cuStreamGetFlags: [cuStreamGetFlags 5050, cuStreamGetFlags_ptsz 7000] (stream: Handle, out: *mut u32) |call| {
-        property(call, stream, out, |stream| stream.flags)
+        required(out)?;
+        let mut state = state()?;
+        let stream = state.stream(call, stream)?;
+        // Not even this may be asked of a capturing stream, in any mode.
+        state.forbid_capture(stream)?;
+        put(out, state.streams.find(stream)?.flags)
     };
     cuStreamGetPriority: [cuStreamGetPriority 5050, cuStreamGetPriority_ptsz 7000]
         (stream: Handle, out: *mut i32) |call| {

@@ -86,6 +86,7 @@ fn without_a_context_nothing_works() {
         assert_eq!(cuStreamCreate(&mut out, 0), 201);
         assert_eq!(cuCtxSynchronize(), 201);
         assert_eq!(launch(1, 0), 201);
+        assert_eq!([query(0), cuStreamQuery_ptsz(0)], [201, 201]);
         assert_eq!(cuInit(1), 1);
     })
     .join()
@@ -118,6 +119,7 @@ fn the_legacy_stream_and_blocking_streams_wait_for_each_other() {
     // Behind the legacy launch is the other blocking stream, not the non-blocking one.
     assert_eq!([launch(work, other), launch(work, free)], [0, 0]);
     assert_eq!([other, free].map(query), [600, 0]);
+    assert_eq!(query(stream(0)), 0, "no work of its own");
     gate.open();
     assert_eq!(cuStreamSynchronize(0), 0);
     assert_eq!([blocking, other, free, 0].map(query), [0; 4]);
@@ -192,6 +194,8 @@ fn memory_holds_what_is_copied() {
     assert_eq!(cuMemcpyDtoDAsync_v2(device + 32, device, 8, 0), 0);
     assert_eq!(cuMemcpyDtoH_v2(target.as_mut_ptr().cast(), device, 64), 0);
     assert_eq!(target[..8], [0, 1, 2, 1, 2, 1, 6, 7]);
+    assert_eq!(made(|out| cuPointerGetAttribute(out, 2, device + 63)), 2);
+    assert_eq!(cuPointerGetAttribute(&mut 0, 2, target.as_ptr() as usize), 1, "pageable");
     assert_eq!((&target[32..40], &target[40..]), (&target[..8], &source[40..]));
     assert_eq!(cuMemcpyHtoD_v2(device + 1, source.as_ptr().cast(), 64), 1, "past the end");
     assert_eq!([cuMemFree_v2(device), cuMemFree_v2(device)], [0, 1]);

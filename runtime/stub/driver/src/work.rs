@@ -57,11 +57,11 @@ impl Work {
 }
 
 impl State {
-    /// Runs the work in the stream, or adds it to the stream's capture.
-    pub fn enqueue(&mut self, call: &Call, stream: Handle, work: Work) -> Answer {
+    /// Runs the work in the stream, and gives its end, or adds it to the stream's capture.
+    pub fn enqueue(&mut self, call: &Call, stream: Handle, work: Work) -> Answer<Option<u64>> {
         if let Some(id) = self.streams.find(stream)?.capture {
             call.note("captured", id.0);
-            return self.capture_work(id, work);
+            return self.capture_work(id, work).map(|()| None);
         }
         self.forbid_implicit(stream)?;
         let (start, end) = self.run(stream, work)?;
@@ -69,7 +69,7 @@ impl State {
             call.note("start", start);
             call.note("finish", end);
         }
-        Ok(())
+        Ok(Some(end))
     }
 
     /// Runs the work; gives its start and end on the device.
