@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::place::{self, Lock, Place};
 use daemon::policy::{DEFAULT, Runnable};
-use daemon::{gpu, mps};
+use daemon::{Occupied, gpu, mps, processes};
 use protocol::VERSION;
 use protocol::message::{Channel, Reply, Request};
 use protocol::settings::Settings;
@@ -110,6 +110,13 @@ fn try_attach(place: &Place, policy: Option<&str>) -> Result<Option<Attached>> {
 /// Starts a daemon and attaches; `None` if one that still ends is in the way.
 fn start(place: &Place, policy: Option<&str>, uuid: Option<&str>, end: Instant) -> Result<Option<Attached>> {
     let program = beside("tallyd")?;
+    let old = processes::clients_of(&place.socket());
+    if !old.is_empty() {
+        eprintln!(
+            "tally: programs of a daemon that was killed still run; they and the new ones do not see each other. End them \
+             first: {old:?}"
+        );
+    }
     let log = place.log();
     let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = Command::new(&program);
@@ -136,12 +143,9 @@ fn start(place: &Place, policy: Option<&str>, uuid: Option<&str>, end: Instant) 
         if let Some(attached) = try_attach(place, policy)? {
             return Ok(Some(attached));
         }
-        if child.try_wait()?.is_some() {
-            // Another one may have been faster, or one that ends may still have the lock.
-            if let Some(attached) = try_attach(place, policy)? {
-                return Ok(Some(attached));
-            }
-            if Lock::try_take(&place.lock())?.map(Lock::remove).is_none() {
+        if let Some(status) = child.try_wait()? {
+            // Another one was faster, or one that ends has not yet let go of its lock.
+            if status.code() == Some(i32::from(Occupied::CODE)) {
                 return Ok(None);
             }
             let said = std::fs::read_to_string(&log).unwrap_or_default();

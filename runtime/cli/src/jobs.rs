@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 /// After a signal that nothing can ignore.
 const KILLED: Duration = Duration::from_secs(10);
+/// Between two looks at processes that are not children.
+const WORKERS: Duration = Duration::from_millis(20);
 
 /// One program.
 pub struct Job {
@@ -69,16 +71,8 @@ impl Job {
 
     /// Kills and reaps a program whose partner could not be started.
     pub fn abandon(&mut self) {
-        self.kill();
+        kill_all(&processes::tree(self.child.id()));
         let _ = self.child.wait();
-    }
-
-    fn kill(&self) {
-        for pid in processes::tree(self.child.id()) {
-            if let Some(pid) = Pid::from_raw(pid as i32) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
     }
 }
 
@@ -141,6 +135,7 @@ impl Jobs {
                 break;
             }
         }
+        ended.killed |= self.end_groups();
         ended.code = self.jobs[0].status.map_or(128 + 9, code);
         Ok(ended)
     }
@@ -189,22 +184,57 @@ impl Jobs {
     /// Kills programs whose grace has passed; whether one was a client of MPS.
     fn kill_late(&mut self) -> bool {
         let mut killed = false;
-        for job in self.jobs.iter_mut().filter(|job| job.status.is_none()) {
+        for index in 0..self.jobs.len() {
+            let job = &self.jobs[index];
             let Stop::Asked(when) = job.stop else { continue };
-            if Instant::now() < when {
+            if job.status.is_some() || Instant::now() < when {
                 continue;
             }
             eprintln!("tally: {} did not end within {} s, so it is killed", job.name, self.grace.as_secs());
-            if let Some(mps) = &self.mps {
-                if let Err(error) = mps.terminate(&processes::tree(job.child.id())) {
-                    eprintln!("tally: cannot take {} off MPS first: {error}", job.name);
-                }
-                killed = true;
-            }
-            job.kill();
-            job.stop = Stop::Killed(Instant::now() + KILLED);
+            killed |= self.kill(job, &processes::tree(job.child.id()));
+            self.jobs[index].stop = Stop::Killed(Instant::now() + KILLED);
         }
         killed
+    }
+}
+
+impl Jobs {
+    /// Ends what is left of programs that had a group of their own: workers that outlive their parent. They were asked
+    /// with it. Whether something was killed under MPS.
+    fn end_groups(&self) -> bool {
+        let mut killed = false;
+        for job in self.jobs.iter().filter(|job| job.own_group && job.status.is_some()) {
+            let end = Instant::now() + self.grace;
+            let left = loop {
+                let left = processes::tree(job.child.id());
+                if left.is_empty() || Instant::now() >= end {
+                    break left;
+                }
+                std::thread::sleep(WORKERS);
+            };
+            if !left.is_empty() {
+                eprintln!("tally: processes of {} that did not end are killed: {left:?}", job.name);
+                killed |= self.kill(job, &left);
+            }
+        }
+        killed
+    }
+
+    /// Kills these processes of a program; whether MPS may have suffered.
+    fn kill(&self, job: &Job, pids: &[u32]) -> bool {
+        if let Some(mps) = &self.mps
+            && let Err(error) = mps.terminate(pids)
+        {
+            eprintln!("tally: cannot take {} off MPS first: {error}", job.name);
+        }
+        kill_all(pids);
+        self.mps.is_some()
+    }
+}
+
+fn kill_all(pids: &[u32]) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid as i32)) {
+        let _ = kill_process(pid, Signal::KILL);
     }
 }
 

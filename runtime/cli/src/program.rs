@@ -1,7 +1,7 @@
 //! A program's command line and environment.
 
 use crate::connect::beside;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use probe::Answer;
 use protocol::Priority;
 use protocol::settings::Settings;
@@ -16,68 +16,85 @@ const USUAL: [&str; 4] =
     ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/aarch64-linux-gnu", "/usr/lib/wsl/lib"];
 const DRIVER: &str = "libcuda.so.1";
 
-/// How the runtime gets into a program: variables to set.
+/// How the runtime gets into a program, with the files that this needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// This library is preloaded.
+    Preload(PathBuf),
+    /// The library stands in for the driver, and passes on to it.
+    Shim { library: PathBuf, driver: PathBuf },
+}
+
+/// Variables that make it so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry(Vec<(&'static str, OsString)>);
 
+impl Way {
+    /// Finds the files.
+    ///
+    /// # Errors
+    /// One is not there.
+    pub fn find(shim: bool, settings: &Settings) -> Result<Way> {
+        if shim {
+            let driver = settings.driver.clone().map_or_else(driver, Ok)?;
+            return Ok(Way::Shim { library: beside("libtally_shim.so")?, driver });
+        }
+        match &settings.library {
+            Some(library) => {
+                let library = std::path::absolute(library)?;
+                ensure!(library.is_file(), "TALLY_LIBRARY={} is no file", library.display());
+                Ok(Way::Preload(library))
+            }
+            None => {
+                Ok(Way::Preload(beside("libtally_interpose.so").context("no TALLY_LIBRARY is set, and")?))
+            }
+        }
+    }
+
+    /// Prepares a private folder of the run.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or has a path that the loader cannot be told.
+    pub fn enter(&self, scratch: &Path) -> Result<Entry> {
+        let has =
+            |path: &Path, signs: &[u8]| path.as_os_str().as_bytes().iter().any(|byte| signs.contains(byte));
+        let cannot = |path: &Path| {
+            format!(
+                "{}: the loader takes blanks and colons for separators; choose another folder with --dir",
+                path.display()
+            )
+        };
+        let link = |file: &Path, link: &Path| {
+            std::os::unix::fs::symlink(file, link).with_context(|| format!("cannot make {}", link.display()))
+        };
+        match self {
+            Way::Preload(library) => {
+                // There is no way to write these signs in LD_PRELOAD (ld.so(8)).
+                let preloaded = if has(library, b" :") {
+                    let other = scratch.join("libtally_interpose.so");
+                    link(library, &other)?;
+                    other
+                } else {
+                    library.clone()
+                };
+                ensure!(!has(&preloaded, b" :"), cannot(&preloaded));
+                Ok(Entry(vec![("LD_PRELOAD", prepended(preloaded.as_os_str(), "LD_PRELOAD"))]))
+            }
+            Way::Shim { library, driver } => {
+                let folder = scratch.join("shim");
+                fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+                link(library, &folder.join(DRIVER))?;
+                ensure!(!has(&folder, b":;"), cannot(&folder));
+                Ok(Entry(vec![
+                    ("LD_LIBRARY_PATH", prepended(folder.as_os_str(), "LD_LIBRARY_PATH")),
+                    ("TALLY_DRIVER", driver.clone().into_os_string()),
+                ]))
+            }
+        }
+    }
+}
+
 impl Entry {
-    /// By preloading. `scratch` is a private folder.
-    ///
-    /// # Errors
-    /// The library is not there.
-    pub fn preload(settings: &Settings, scratch: &Path) -> Result<Entry> {
-        let library = match &settings.library {
-            Some(library) => std::path::absolute(library)?,
-            None => beside("libtally_interpose.so").context("TALLY_LIBRARY is not set")?,
-        };
-        if !library.is_file() {
-            bail!("TALLY_LIBRARY={} is no file", library.display());
-        }
-        // The loader takes blanks and colons for separators, and has no way to write them (ld.so(8)).
-        let separates = |path: &Path| path.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte));
-        let library = if separates(&library) {
-            let link = scratch.join("libtally_interpose.so");
-            std::os::unix::fs::symlink(&library, &link)
-                .with_context(|| format!("cannot make {}", link.display()))?;
-            link
-        } else {
-            library
-        };
-        if separates(&library) {
-            bail!(
-                "{}: blanks and colons cannot be in LD_PRELOAD; choose another folder with --dir",
-                library.display()
-            );
-        }
-        Ok(Entry(vec![("LD_PRELOAD", prepended(library.as_os_str(), "LD_PRELOAD"))]))
-    }
-
-    /// By standing in for the driver.
-    ///
-    /// # Errors
-    /// The library or the real driver is not there.
-    pub fn shim(settings: &Settings, scratch: &Path) -> Result<Entry> {
-        let driver = match &settings.driver {
-            Some(driver) => driver.clone(),
-            None => driver()?,
-        };
-        let folder = scratch.join("shim");
-        let link = folder.join(DRIVER);
-        fs::create_dir_all(&folder)
-            .and_then(|()| std::os::unix::fs::symlink(beside_shim()?, &link))
-            .with_context(|| format!("cannot make {}", link.display()))?;
-        if folder.as_os_str().as_bytes().contains(&b':') {
-            bail!(
-                "{}: colons cannot be in LD_LIBRARY_PATH; choose another folder with --dir",
-                folder.display()
-            );
-        }
-        Ok(Entry(vec![
-            ("LD_LIBRARY_PATH", prepended(folder.as_os_str(), "LD_LIBRARY_PATH")),
-            ("TALLY_DRIVER", driver.into_os_string()),
-        ]))
-    }
-
     /// A program's command with everything set.
     pub fn command(
         &self,
@@ -96,10 +113,6 @@ impl Entry {
             .envs(self.0.iter().map(|(name, value)| (name, value)));
         command
     }
-}
-
-fn beside_shim() -> std::io::Result<PathBuf> {
-    beside("libshim.so").map_err(|error| std::io::Error::new(std::io::ErrorKind::NotFound, error.to_string()))
 }
 
 /// A path before what a variable of this process holds.
@@ -162,14 +175,18 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let library = scratch.path().join("a library.so");
         fs::write(&library, "").unwrap();
-        let entry = Entry::preload(&settings(&[("TALLY_LIBRARY", &library)]), scratch.path()).unwrap();
+        let found = Way::find(false, &settings(&[("TALLY_LIBRARY", &library)])).unwrap();
+        let entry = found.enter(scratch.path()).unwrap();
         let value = entry.0[0].1.to_str().unwrap().to_owned();
         assert!(!value.contains(' '), "{value}");
         let link = value.split(':').next().unwrap();
         assert_eq!(fs::canonicalize(link).unwrap(), fs::canonicalize(&library).unwrap());
         let none = scratch.path().join("none.so");
-        let error = Entry::preload(&settings(&[("TALLY_LIBRARY", &none)]), scratch.path()).unwrap_err();
+        let error = Way::find(false, &settings(&[("TALLY_LIBRARY", &none)])).unwrap_err();
         assert!(error.to_string().contains("none.so is no file"));
+        let blank = scratch.path().join("a b");
+        fs::create_dir(&blank).unwrap();
+        assert!(found.enter(&blank).unwrap_err().to_string().contains("blanks and colons"));
     }
 
     #[test]

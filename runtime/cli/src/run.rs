@@ -3,7 +3,7 @@
 use crate::args::Run;
 use crate::connect::{self, Attached, Wanted};
 use crate::jobs::{self, Ended, Job, Jobs};
-use crate::program::Entry;
+use crate::program::Way;
 use crate::summary;
 use crate::{Failure, fail};
 use anyhow::{Context, anyhow};
@@ -38,6 +38,7 @@ pub fn run(run: &Run, settings: &Settings) -> Result<u8, Failure> {
     }
 
     let wanted = Wanted { policy: run.policy.as_deref(), gpu: run.gpu.as_deref(), dir: run.dir.as_deref() };
+    let way = Way::find(run.shim, settings)?;
     let signals = jobs::catch_signals()?;
     let daemon = connect::attach(wanted, settings)?;
     let scratch = Scratch::new(&daemon.place.dir)?;
@@ -47,8 +48,7 @@ pub fn run(run: &Run, settings: &Settings) -> Result<u8, Failure> {
     };
     fs::create_dir_all(&reports).with_context(|| format!("cannot make {}", reports.display()))?;
     let before = summary::list(&reports);
-    let entry =
-        if run.shim { Entry::shim(settings, &scratch.0)? } else { Entry::preload(settings, &scratch.0)? };
+    let entry = way.enter(&scratch.0)?;
     if !run.quiet {
         let names = programs.iter().map(|(priority, words)| {
             format!("{} ({})", words[0].to_string_lossy(), jobs::describe(*priority))
@@ -81,7 +81,7 @@ pub fn run(run: &Run, settings: &Settings) -> Result<u8, Failure> {
     let ended = jobs.run(Some(&daemon.channel))?;
     finish(run, &daemon, &ended, jobs.mps.as_ref())?;
     if !run.quiet {
-        summary::print(&summary::since(&reports, &before), &run.command[0].to_string_lossy());
+        summary::print(&summary::since(&reports, &before), &run.command[0].to_string_lossy(), ended.code);
     }
     Ok(ended.code)
 }

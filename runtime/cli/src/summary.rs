@@ -1,6 +1,7 @@
 //! The reports of a run, in a few lines for people.
 
 use crate::jobs::describe;
+use daemon::policy::Runnable;
 use protocol::Priority;
 use protocol::report::{Ended, Mode, Report};
 use protocol::segment::PASSED;
@@ -40,12 +41,14 @@ pub fn since(folder: &Path, before: &Files) -> Vec<Report> {
 }
 
 /// Prints a line per process to stderr, and what it means if there is none.
-pub fn print(reports: &[Report], program: &str) {
+pub fn print(reports: &[Report], program: &str, code: u8) {
     if reports.is_empty() {
-        eprintln!(
-            "tally: no process of {program} launched anything on a GPU under the runtime (a program that is linked \
-             statically, or sets LD_PRELOAD itself, is not reached: try --shim)"
-        );
+        // A program that failed has said why itself.
+        let perhaps = match code {
+            0 => " (one that sets LD_PRELOAD itself is not reached: try --shim)",
+            _ => "",
+        };
+        eprintln!("tally: no process of {program} launched anything on a GPU under the runtime{perhaps}");
     }
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for report in reports {
@@ -57,7 +60,12 @@ pub fn print(reports: &[Report], program: &str) {
 
 /// Whether the reader must not take the run for what was asked for.
 fn is_bad(report: &Report) -> bool {
-    matches!(report.mode, Mode::Unscheduled(_)) || report.daemon_lost
+    matches!(report.mode, Mode::Unscheduled(_)) && !as_asked(report) || report.daemon_lost
+}
+
+/// Whether the policy holds nothing back anyway.
+fn as_asked(report: &Report) -> bool {
+    Runnable::parse(&report.policy).is_ok_and(|policy| !policy.holds_back())
 }
 
 /// The lines of one process.
@@ -82,12 +90,15 @@ pub fn lines(report: &Report) -> String {
                 seconds(report.waited_ns)
             );
         }
+        Mode::Unscheduled(_) if as_asked(report) => {
+            let _ = write!(text, ", none held, as {} asks", report.policy);
+        }
         Mode::Unscheduled(why) => {
             let _ = write!(text, ", NOT SCHEDULED: {why}");
         }
     }
     if report.ended == Ended::Killed {
-        text += "; killed";
+        text += "; killed, or stopped by a signal";
     }
     text += "\n";
     for (reason, count) in &report.passed {
@@ -153,15 +164,18 @@ mod tests {
         report.passed.insert("small".to_owned(), 567);
         report.ended = Ended::Killed;
         let expected = "tally: best effort python3 (12): 1,234,567 launches, 1,234,000 admitted, 5 of them waited, \
-                        2.5 ms in all; killed\n\
+                        2.5 ms in all; killed, or stopped by a signal\n\
                         tally:   567 passed as small: a copy or fill below TALLY_LARGE_BYTES\n";
         assert_eq!(lines(&report), expected);
     }
 
     #[test]
     fn what_was_not_scheduled_is_said() {
-        let report = report(Priority::BestEffort, Mode::Unscheduled("no daemon".to_owned()));
+        let mut report = report(Priority::BestEffort, Mode::Unscheduled("no daemon".to_owned()));
+        report.policy = "gate".to_owned();
         assert!(lines(&report).contains("NOT SCHEDULED: no daemon") && is_bad(&report));
+        report.policy = "time-slicing".to_owned();
+        assert!(lines(&report).contains("none held, as time-slicing asks") && !is_bad(&report));
         let observed = super::tests::report(Priority::High, Mode::Observed);
         assert!(lines(&observed).contains("none held; became active 0 times") && !is_bad(&observed));
     }

@@ -7,9 +7,11 @@ use daemon::place;
 use protocol::settings::Settings;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use std::io::{IsTerminal, Read, Stdin, Write, stdin, stdout};
+use std::io::{IsTerminal, Stdin, Write, stdin, stdout};
 use std::time::{Duration, Instant};
 
+/// Keys that end it; the last one is Ctrl-C.
+const ENDING: &[u8] = b"qQ\x03";
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Shows the state until `q` or Ctrl-C; once if this is no terminal.
@@ -85,10 +87,11 @@ impl Keys {
             if !matches!(poll(&mut polled, Some(&time)), Ok(1..)) {
                 continue;
             }
-            let mut key = [0; 1];
-            match self.stdin.lock().read(&mut key) {
-                Ok(1) if !matches!(key[0], b'q' | b'Q' | 3) => {}
-                // The terminal has gone, or one of these keys.
+            // Not through the standard library's buffer, whose content no poll would see.
+            let mut keys = [0; 16];
+            match rustix::io::read(&self.stdin, &mut keys[..]) {
+                Ok(1..) if !keys.iter().any(|key| ENDING.contains(key)) => {}
+                // One of these keys, or the terminal has gone.
                 _ => return true,
             }
         }

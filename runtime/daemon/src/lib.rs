@@ -14,4 +14,4 @@ pub mod profiles;
 mod server;
 mod slots;
 
-pub use server::{Options, run};
+pub use server::{Occupied, Options, run};

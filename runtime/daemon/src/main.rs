@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Parser;
 use daemon::policy::Runnable;
-use daemon::{Options, gpu, place};
+use daemon::{Occupied, Options, gpu, place};
 use protocol::settings::Settings;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tallyd: {error:#}");
-            ExitCode::FAILURE
+            if error.is::<Occupied>() { ExitCode::from(Occupied::CODE) } else { ExitCode::FAILURE }
         }
     }
 }

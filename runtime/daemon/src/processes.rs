@@ -1,6 +1,7 @@
 //! Processes found in /proc.
 
 use std::fs;
+use std::path::Path;
 
 /// All process numbers.
 fn all() -> Vec<u32> {
@@ -56,14 +57,22 @@ pub fn is_named(pid: u32, name: &str) -> bool {
 
 /// This user's processes of this name with this variable in their environment.
 pub fn with_variable(name: &str, variable: &str, value: &str) -> Vec<u32> {
+    all().into_iter().filter(|pid| is_named(*pid, name) && has_variable(*pid, variable, value)).collect()
+}
+
+fn has_variable(pid: u32, variable: &str, value: &str) -> bool {
     let wanted = format!("{variable}={value}").into_bytes();
+    let environment = fs::read(format!("/proc/{pid}/environ"));
+    environment.is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry == wanted))
+}
+
+/// Processes that were told of this socket and have a segment mapped, whether its daemon lives or not.
+pub fn clients_of(socket: &Path) -> Vec<u32> {
+    let socket = socket.to_string_lossy();
+    let maps = |pid: u32| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     all()
         .into_iter()
-        .filter(|pid| is_named(*pid, name))
-        .filter(|pid| {
-            let environment = fs::read(format!("/proc/{pid}/environ"));
-            environment.is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|entry| entry == wanted))
-        })
+        .filter(|pid| has_variable(*pid, "TALLY_SOCKET", &socket) && maps(*pid).contains("/memfd:tally"))
         .collect()
 }
 

@@ -60,7 +60,7 @@ impl Profiles {
         self.table.merge(new.clone());
         let end = Instant::now() + PATIENCE;
         let lock_path = self.path.with_extension("lock");
-        let _lock = loop {
+        let lock = loop {
             match Lock::try_take(&lock_path)? {
                 Some(lock) => break lock,
                 None if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
@@ -79,6 +79,7 @@ impl Profiles {
             .and_then(|()| fs::rename(&unfinished, &self.path))
             .with_context(|| format!("cannot write {}", self.path.display()))?;
         self.table = table;
+        lock.remove();
         Ok(warnings)
     }
 }
@@ -134,6 +135,7 @@ mod tests {
         let found: Vec<(u64, u64, u32)> =
             again.table().0.iter().map(|(key, d)| (*key, d.ns, d.samples)).collect();
         assert_eq!(found, [(1, 40, 6), (2, 60, 3)]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no other file stays");
     }
 
     #[test]

@@ -1,148 +1,32 @@
 //! The daemon's loop: one thread that waits for connections, messages, deaths and signals.
 
 mod client;
+mod start;
 
-use crate::mps::{self, Mps};
-use crate::place::{self, Lock, Place};
+use crate::place;
 use crate::policy::Runnable;
-use crate::profiles::{self, Profiles};
+use crate::profiles::Profiles;
 use crate::slots::Slots;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use client::Client;
-use probe::nvidia::Device;
 use protocol::message::{Channel, Reply, Request, Status};
 use protocol::process::Process;
-use protocol::settings::Settings;
 use protocol::{VERSION, clock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, UCred};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use rustix::net::{SocketFlags, UCred};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
+pub use start::{Occupied, Options, run};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a daemon that ends by itself waits for its first connection.
-const FIRST: Duration = Duration::from_secs(10);
 /// How long one client that does not read may keep all others waiting.
 const SEND: Duration = Duration::from_secs(1);
-
-/// What a daemon is started with.
-#[derive(Debug)]
-pub struct Options {
-    pub policy: Runnable,
-    /// The device; `None` for no check at all.
-    pub device: Option<Device>,
-    /// A private folder, see [`place::private`].
-    pub dir: PathBuf,
-    /// Ends when the last client and the last `tally run` have gone.
-    pub until_idle: bool,
-}
-
-/// Runs a daemon until SIGTERM, SIGINT, or it is idle; then nothing of it is left but its log and the profile cache.
-///
-/// # Errors
-/// Another one runs for this device, or something that it needs cannot be had.
-pub fn run(options: Options, settings: &Settings) -> Result<()> {
-    let uuid = options.device.as_ref().map(|device| device.uuid.as_str());
-    let place = Place::new(&options.dir, uuid);
-    place::check_socket_path(&place.socket())?;
-    let Some(lock) = Lock::try_take(&place.lock())? else {
-        let holder = Lock::holder(&place.lock()).map_or(String::new(), |pid| format!(" (process {pid})"));
-        bail!(
-            "another tallyd{holder} serves this device in {}; `tally status` shows it",
-            options.dir.display()
-        );
-    };
-    if let Some(device) = &options.device {
-        crate::gpu::check_mode(device, options.policy.needs_mps())?;
-    }
-    // Before anything is started: from here on a signal ends the daemon cleanly.
-    let (read, write) = UnixStream::pair()?;
-    let signals = SignalDelivery::with_pipe(read, write, SignalOnly, [SIGINT, SIGTERM])
-        .context("cannot catch signals")?;
-    // What a daemon that was killed has left behind.
-    let mps = Mps::at(&place.mps());
-    mps.clean_up()?;
-    let _ = std::fs::remove_file(place.socket());
-    let served = serve(options, settings, &place, &mps, signals);
-    let _ = std::fs::remove_file(place.socket());
-    mps.stop();
-    lock.remove();
-    served
-}
-
-fn serve(options: Options, settings: &Settings, place: &Place, mps: &Mps, signals: Signals) -> Result<()> {
-    let uuid = options.device.as_ref().map(|device| device.uuid.clone());
-    let mut environment = Vec::new();
-    if let Some(uuid) = &uuid {
-        environment.push(("CUDA_DEVICE_ORDER".to_owned(), "PCI_BUS_ID".to_owned()));
-        environment.push(("CUDA_VISIBLE_DEVICES".to_owned(), uuid.clone()));
-    }
-    if options.policy.needs_mps() {
-        mps.start(uuid.as_deref(), mps::START)?;
-        environment.extend(mps.environment());
-    }
-    let profiles = match profiles::folder(settings) {
-        Some(folder) => {
-            let (profiles, warnings) = Profiles::open(&folder, options.device.as_ref())?;
-            warnings.iter().for_each(|warning| eprintln!("tallyd: {warning}"));
-            Some(profiles)
-        }
-        None => {
-            eprintln!("tallyd: neither TALLY_PROFILES nor HOME is set, so durations are not kept");
-            None
-        }
-    };
-    let slots = Slots::new()?;
-    let this = Process::this().context("cannot read /proc")?;
-    let socket = listen(place)?;
-    eprintln!(
-        "tallyd: {} over {} on {}, {}",
-        options.policy.name(),
-        options.policy.substrate(),
-        uuid.as_deref().unwrap_or("no particular device"),
-        place.socket().display()
-    );
-    let until_idle = options.until_idle.then(|| Instant::now() + FIRST);
-    let mut server = Server {
-        this,
-        policy: options.policy,
-        gpu: uuid,
-        environment,
-        profiles,
-        slots,
-        socket,
-        signals,
-        connections: BTreeMap::new(),
-        clients: BTreeMap::new(),
-        next: 0,
-        until_idle,
-    };
-    server.run()
-}
-
-fn listen(place: &Place) -> Result<OwnedFd> {
-    let path = place.socket();
-    let context = || format!("cannot listen on {}", path.display());
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    // Under a name that nobody looks for until it listens, so that whoever finds the socket gets an answer.
-    let unready = path.with_extension("new");
-    let _ = std::fs::remove_file(&unready);
-    rustix::net::bind(&socket, &SocketAddrUnix::new(&unready).with_context(context)?)
-        .with_context(context)?;
-    rustix::fs::chmod(&unready, rustix::fs::Mode::from_raw_mode(0o600)).with_context(context)?;
-    rustix::net::listen(&socket, 128).with_context(context)?;
-    std::fs::rename(&unready, &path).with_context(context)?;
-    Ok(socket)
-}
 
 type Signals = SignalDelivery<UnixStream, SignalOnly>;
 
@@ -170,6 +54,7 @@ struct Server {
     next: u64,
     /// Ends when nobody is there at this time or later.
     until_idle: Option<Instant>,
+    ending: bool,
 }
 
 /// What a descriptor that became ready means.
@@ -203,6 +88,9 @@ impl Server {
                     }
                     Ready::Ended(slot) => self.ended(slot),
                 }
+            }
+            if self.ending {
+                return Ok(());
             }
             let busy = !self.connections.is_empty();
             if !busy && self.until_idle.is_some_and(|when| Instant::now() >= when) {
@@ -326,7 +214,10 @@ impl Server {
                     Err(why) => refused(why),
                 }
             }
-            Request::Attach { policy, .. } => self.attach(id, policy.as_deref()),
+            Request::Attach { policy, .. } => match self.attach(id, policy.as_deref()) {
+                Some(reply) => reply,
+                None => return self.close(id),
+            },
             Request::Durations => match descriptors.pop() {
                 Some(file) => self.durations(file),
                 None => refused("durations without a descriptor".to_owned()),
@@ -336,16 +227,23 @@ impl Server {
         self.reply(id, &reply, &[]);
     }
 
-    fn attach(&mut self, id: u64, policy: Option<&str>) -> Reply {
+    /// The answer; `None` if the daemon ends instead, so that another one can be started.
+    fn attach(&mut self, id: u64, policy: Option<&str>) -> Option<Reply> {
         match policy.map(Runnable::parse) {
-            Some(Err(why)) => return refused(why.to_string()),
+            Some(Err(why)) => return Some(refused(why.to_string())),
             Some(Ok(asked)) if !asked.is(&self.policy) => {
-                return refused(format!(
+                let needed = |other: &Connection| other.attached || other.slot.is_some();
+                if self.until_idle.is_some() && !self.connections.values().any(needed) {
+                    // It is about to end anyway: its last user has just gone.
+                    self.ending = true;
+                    return None;
+                }
+                return Some(refused(format!(
                     "it runs the policy {}, not {}; leave --policy out, wait until its programs have ended, or choose \
                      another folder with --dir",
                     self.policy.name(),
                     asked.name()
-                ));
+                )));
             }
             _ => {}
         }
@@ -353,13 +251,13 @@ impl Server {
             connection.attached = true;
             self.met();
         }
-        Reply::Ready {
+        Some(Reply::Ready {
             version: VERSION,
             policy: self.policy.name().to_owned(),
             substrate: self.policy.substrate().to_owned(),
             gpu: self.gpu.clone(),
             environment: self.environment.clone(),
-        }
+        })
     }
 
     /// Somebody is here whose end may end the daemon.

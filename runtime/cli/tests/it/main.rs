@@ -10,7 +10,7 @@ mod fake;
 mod mps;
 mod run;
 
-use client::{LIMIT, until};
+use client::until;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};

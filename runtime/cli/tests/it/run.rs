@@ -38,7 +38,7 @@ fn a_killed_program_has_its_code_and_its_report() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(128 + 9));
     assert!(
-        said(&output).contains("5 launches, none held; became active 0 times; killed"),
+        said(&output).contains("5 launches, none held; became active 0 times; killed, or stopped"),
         "{}",
         said(&output)
     );
@@ -80,6 +80,9 @@ fn without_launches_it_says_so() {
     let output = home.tally(&["run", "--gpu", "none", "--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(said(&output).contains("no process of true launched anything on a GPU"), "{}", said(&output));
+    assert!(said(&output).contains("try --shim"));
+    let output = home.tally(&["run", "--gpu", "none", "--", "false"]).output().unwrap();
+    assert!(output.status.code() == Some(1) && !said(&output).contains("try --shim"));
 }
 
 #[test]
@@ -113,16 +116,20 @@ fn what_a_program_finds_in_its_environment() {
 #[test]
 fn the_shim_comes_first_and_knows_the_driver() {
     let home = Home::new();
-    let shim = tools().join("libshim.so");
-    let made = !shim.exists();
-    if made {
-        fs::write(&shim, "").unwrap();
+    // A folder as it is installed, with a shim that nothing needs to load.
+    let installed = home.file("bin");
+    fs::create_dir(&installed).unwrap();
+    for name in ["tally", "tallyd"] {
+        fs::copy(tools().join(name), installed.join(name)).unwrap();
     }
-    let mut command = home.tally(&["run", "--quiet", "--shim", "--gpu", "none", "--", "env"]);
+    fs::write(installed.join("libtally_shim.so"), "").unwrap();
+    let mut command = Command::new(installed.join("tally"));
+    command.args(["run", "--quiet", "--shim", "--gpu", "none", "--", "env"]);
+    command
+        .env("TALLY_DIR", home.file("d"))
+        .env("TALLY_PROFILES", home.file("profiles"))
+        .env_remove("LD_PRELOAD");
     let found = text(&command.env("TALLY_DRIVER", "/opt/libcuda.so.1").output().unwrap().stdout);
-    if made {
-        fs::remove_file(&shim).unwrap();
-    }
     let folder = found.lines().find_map(|line| line.strip_prefix("LD_LIBRARY_PATH=")).unwrap();
     assert!(folder.starts_with(home.file("d/run-").to_str().unwrap()), "{folder}");
     assert!(found.contains("TALLY_DRIVER=/opt/libcuda.so.1") && !found.contains("LD_PRELOAD"), "{found}");
@@ -158,6 +165,17 @@ fn many_at_once_share_one_daemon() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("no daemon runs in"));
     assert_eq!(home.status(), "[]\n");
+}
+
+#[test]
+fn policies_follow_each_other_without_a_pause() {
+    let home = Home::new();
+    for policy in ["gate", "tgs", "time-slicing", "gate:depth=2", "gate"] {
+        let output = home.run(&["--policy", policy], "hello report exit=0").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert!(said(&output).contains(&format!("under {policy} over")), "{}", said(&output));
+    }
+    home.is_left_clean();
 }
 
 #[test]
@@ -199,6 +217,27 @@ fn the_second_program_is_stopped_with_the_first() {
 }
 
 #[test]
+fn workers_of_the_second_program_are_ended_too() {
+    let home = Home::new();
+    let (worker, go) = (home.file("worker"), home.file("go"));
+    let mut command = home.tally(&["run", "--gpu", "none", "--both", "--grace", "0", "--"]);
+    command.args(["env", &format!("CLIENT_DO=see={} exit=0", go.display())]);
+    command.arg(std::env::current_exe().unwrap()).args(client::arguments()).arg("--");
+    // Ends at once and leaves a worker that ignores that it is asked.
+    let (worker_shown, go_shown) = (worker.display(), go.display());
+    let worker_does = format!("ignore-term,touch={worker_shown},orphan,touch={go_shown},wait");
+    let steps = format!("spawn={worker_does} see={worker_shown} exit=0");
+    command.args(["env", &format!("CLIENT_DO={steps}")]);
+    command.arg(std::env::current_exe().unwrap()).args(client::arguments());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said(&output).contains("that did not end are killed"), "{}", said(&output));
+    let worker = number(&worker);
+    until("the worker's end", || (!fake::runs(worker)).then_some(()));
+    home.is_left_clean();
+}
+
+#[test]
 fn a_program_outlives_its_daemon() {
     let home = Home::new();
     let go = home.file("go");
@@ -208,6 +247,11 @@ fn a_program_outlives_its_daemon() {
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     let daemon = status[0]["daemon"]["pid"].as_i64().unwrap() as i32;
     kill_process(Pid::from_raw(daemon).unwrap(), Signal::KILL).unwrap();
+    // Another one meanwhile is told that the two do not see each other.
+    let other = home.run(&["--quiet"], "hello report exit=0").output().unwrap();
+    let program = &status[0]["clients"][0]["process"]["pid"];
+    let warning = format!("do not see each other. End them first: [{program}]");
+    assert!(said(&other).contains(&warning), "{}", said(&other));
     fs::write(&go, "").unwrap();
     let output = child.wait_with_output().unwrap();
     let said = said(&output);
@@ -215,7 +259,6 @@ fn a_program_outlives_its_daemon() {
     assert!(said.contains("the daemon has gone; the programs go on as before"), "{said}");
     home.is_left_clean();
     assert_eq!(home.run(&["--quiet"], "hello report exit=0").status().unwrap().code(), Some(0));
-    let _ = LIMIT;
 }
 
 #[test]

@@ -94,6 +94,7 @@ struct State {
     channel: Option<Channel>,
     segment: Option<Segment>,
     slot: usize,
+    children: Vec<Child>,
     term: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
@@ -171,11 +172,19 @@ impl State {
                 let error = command(&value.replace(',', " ")).exec();
                 panic!("exec: {error}");
             }
+            // Waits for the end of the parent.
+            "orphan" => {
+                let parent = std::os::unix::process::parent_id();
+                until("the parent's end", || (std::os::unix::process::parent_id() != parent).then_some(()));
+            }
+            // Does steps in a child.
+            "spawn" => self.children.push(command(&value.replace(',', " ")).spawn().unwrap()),
             // A child that holds the connection open, as one that a program forked may.
             "leak" => {
                 let socket = self.channel.as_ref().unwrap().as_fd().try_clone_to_owned().unwrap();
                 let child = Command::new("sleep").arg("60").stdin(Stdio::from(socket)).spawn().unwrap();
                 say(&format!("{}", child.id()));
+                self.children.push(child);
             }
             "gone" => {
                 until("the daemon's end", || self.channel.as_ref().unwrap().is_closed().then_some(()));
@@ -193,7 +202,7 @@ impl State {
             }
             // Where a file tells the test about it.
             "touch" => std::fs::write(value, std::process::id().to_string()).unwrap(),
-            "see" => drop(until("a file", || std::path::Path::new(value).exists().then_some(()))),
+            "see" => until("a file", || std::path::Path::new(value).exists().then_some(())),
             "wait" => loop {
                 std::thread::park();
             },

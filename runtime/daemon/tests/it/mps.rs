@@ -68,6 +68,21 @@ fn a_daemon_of_ours_is_started_for_one_device_and_ended() {
 }
 
 #[test]
+fn that_of_another_folder_is_left_alone() {
+    let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let fake = fake();
+    let start = |home: &tempfile::TempDir| Daemon::of(over_mps(home.path(), &fake), home.path(), "GPU-aaaa");
+    let first = start(&homes[0]);
+    let theirs = fake.mps_daemons();
+    let second = start(&homes[1]);
+    assert_eq!(fake.mps_daemons().len(), 2);
+    assert!(second.end().success());
+    assert_eq!(fake.mps_daemons(), theirs);
+    assert!(first.end().success());
+    assert_eq!(fake.mps_daemons(), [0_u32; 0]);
+}
+
+#[test]
 fn it_is_asked_until_it_answers() {
     let (fake, scratch) = (fake(), tempfile::tempdir().unwrap());
     fs::write(fake.file("unready"), "20").unwrap();

@@ -62,10 +62,12 @@ fn an_idle_daemon_ends_with_the_last_connection() {
     let channel = Channel::connect(&daemon.socket).unwrap();
     let attach =
         |policy: Option<&str>| Request::Attach { version: VERSION, policy: policy.map(str::to_owned) };
-    let error = channel.ask(&attach(Some("gate:depth=2")), &[], LIMIT).unwrap_err().to_string();
-    assert!(error.contains("runs the policy gate, not gate:depth=2"), "{error}");
     let (reply, _) = channel.ask(&attach(Some("gate:depth=1")), &[], LIMIT).unwrap();
     assert!(matches!(reply, Reply::Ready { environment, .. } if environment.is_empty()));
+    let other = Channel::connect(&daemon.socket).unwrap();
+    let error = other.ask(&attach(Some("gate:depth=2")), &[], LIMIT).unwrap_err().to_string();
+    assert!(error.contains("runs the policy gate, not gate:depth=2"), "{error}");
+    drop(other);
     let mut client = daemon.client("high", "hello stdin");
     client.said();
     drop(channel);
@@ -75,6 +77,20 @@ fn an_idle_daemon_ends_with_the_last_connection() {
     let status = until("the daemon's end", || daemon.child.try_wait().unwrap());
     assert!(status.success());
     assert_eq!(fake::names(&home.path().join("d")), Vec::<String>::new());
+}
+
+#[test]
+fn a_daemon_that_nobody_needs_makes_room_for_another_policy() {
+    let home = tempfile::tempdir().unwrap();
+    let mut daemon = Daemon::start(home.path(), &["--until-idle"]);
+    let channel = Channel::connect(&daemon.socket).unwrap();
+    let request = Request::Attach { version: VERSION, policy: Some("tgs".to_owned()) };
+    assert!(channel.ask(&request, &[], LIMIT).is_err());
+    assert!(until("the daemon's end", || daemon.child.try_wait().unwrap()).success());
+    // One that stays says no instead.
+    let daemon = Daemon::start(home.path(), &[]);
+    let channel = Channel::connect(&daemon.socket).unwrap();
+    assert!(channel.ask(&request, &[], LIMIT).unwrap_err().to_string().contains("runs the policy gate"));
 }
 
 #[test]
