@@ -16,12 +16,26 @@
 )))]
 compile_error!("only Linux with glibc, on x86-64 and aarch64");
 
+pub mod activity;
 pub mod admit;
 mod arguments;
+pub mod best_effort;
+pub mod client;
+pub mod device;
 pub mod driver;
 pub mod elf;
+pub mod events;
+pub mod flights;
+pub mod helper;
+pub mod image;
+pub mod kernels;
+pub mod log;
 pub mod lookup;
+pub mod profile;
 pub mod question;
+pub mod report;
+pub mod streams;
+pub mod turn;
 pub mod types;
 pub mod wrappers;
 

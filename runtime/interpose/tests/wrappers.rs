@@ -99,6 +99,7 @@ impl Driver {
         unsafe {
             std::env::set_var("TALLY_SOCKET", "/nonexistent/socket");
             std::env::set_var("TALLY_START_LIMIT_MS", "100");
+            std::env::set_var("TALLY_PRIORITY", "high");
             std::env::set_var("TALLY_DRIVER", &path);
         }
         let path = CString::new(path.to_str().expect("UTF-8")).expect("no zero");
