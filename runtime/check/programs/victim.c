@@ -10,8 +10,9 @@
  *     busy     launches without a pause, so that a high-priority client is always active
  *     server   a round every 2 ms, as a server with requests
  *     train    rounds of many small kernels, without a pause
- *     illegal  some rounds of train, then a store to an address that is not there
- *     memory   some rounds of train, then allocations until there is no memory
+ *     illegal  20 rounds of train, then a store to an address that is not there
+ *     memory   20 rounds of train, then allocations until there is no memory
+ *              (both end by themselves if nothing has come of it after 100 rounds)
  *
  * It links nothing of CUDA: libcuda.so.1 is opened as an application would open it.
  */
@@ -166,8 +167,9 @@ int main(int count, char **arguments)
     const int is_server = strcmp(mode, "server") == 0;
     const int is_high = is_server || strcmp(mode, "busy") == 0;
     const int launches = is_high ? 4 : 20;
+    const int is_fault = strcmp(mode, "illegal") == 0 || strcmp(mode, "memory") == 0;
     uint64_t reset = words[RESET];
-    for (uint64_t round = 0; words[COMMAND] != STOP; round++) {
+    for (uint64_t round = 0; words[COMMAND] != STOP && !(is_fault && round == 100); round++) {
         uint64_t begin = now();
         for (int i = 0; i < launches; i++)
             launch(spin, 50000, stream);

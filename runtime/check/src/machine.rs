@@ -6,6 +6,11 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 
+/// What starts and stops MPS.
+pub const MPS: &str = "nvidia-cuda-mps-control";
+/// Why what needs MPS is skipped.
+pub const NO_MPS: &str = "there is no nvidia-cuda-mps-control on PATH";
+
 /// A device as its driver's tool names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpu {

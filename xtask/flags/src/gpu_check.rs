@@ -109,3 +109,33 @@ impl Selftest {
         arguments
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Check {
+        #[command(flatten)]
+        flags: GpuCheck,
+    }
+
+    #[derive(Parser)]
+    struct Short {
+        #[command(flatten)]
+        flags: Selftest,
+    }
+
+    #[test]
+    fn a_selftest_is_a_check_of_one_part() {
+        let typed = Short::parse_from(["x", "--gpu", "GPU-1", "--out", "o"]).flags;
+        let all = [OsString::from("x")].into_iter().chain(typed.arguments());
+        let check = Check::parse_from(all).flags;
+        assert_eq!((check.only, check.gpu.as_deref()), (vec![Part::Selftest], Some("GPU-1")));
+        assert_eq!((check.out, check.python), (PathBuf::from("o"), PathBuf::from("python3")));
+        // xtask names the repository first; what the user says later counts.
+        let twice = Check::parse_from(["x", "--repo", "a", "--repo", "b"]).flags;
+        assert_eq!(twice.repo, PathBuf::from("b"));
+    }
+}

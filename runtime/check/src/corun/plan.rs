@@ -60,6 +60,11 @@ impl Session {
         self.spec.as_deref().unwrap_or("none")
     }
 
+    /// Whether its programs are MPS clients.
+    pub fn needs_mps(&self) -> bool {
+        self.system().split(':').next().is_some_and(|name| name.split('-').any(|word| word == "mps"))
+    }
+
     /// The best-effort jobs that its cells need.
     pub fn trainers(&self) -> Vec<&'static str> {
         let needed = |trainer: &&str| {
@@ -155,6 +160,9 @@ mod tests {
         assert_eq!(first[0], Kind::Closed);
         assert!(TRAINERS.into_iter().all(|trainer| first.contains(&Kind::TrainerAlone(trainer))));
         assert_eq!(sessions[0].trainers(), TRAINERS);
+        let over_mps: BTreeSet<&str> =
+            sessions.iter().filter(|session| session.needs_mps()).map(Session::system).collect();
+        assert!(over_mps.contains("mps") && over_mps.contains("mps-priority") && over_mps.len() == 5);
         let frontier = sessions.iter().filter(|session| session.trainers() == [TRAINERS[0]]).count();
         assert_eq!(frontier, 13);
     }

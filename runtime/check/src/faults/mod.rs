@@ -5,14 +5,16 @@ mod leftovers;
 mod table;
 mod victim;
 
-use crate::machine;
+use crate::machine::{self, MPS, NO_MPS};
 use crate::program::until;
 use crate::rows::{Outcome, Rows, write};
 use crate::setup::Setup;
 use anyhow::Result;
+use doctor::gpu::on_path;
 use flags::Part;
 use kills::Bench;
 use protocol::Priority;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use table::{Fault, summary};
@@ -88,11 +90,17 @@ pub fn run(setup: &Setup, rows: &mut Rows) -> Result<()> {
         keep(rows, kind, 1, true, found.map(|fault| vec![fault]))?;
         // Clients of one MPS server share its fate; how far is the driver's affair and only told.
         let kind = format!("{kind}, under MPS");
+        if !on_path(MPS) {
+            rows.add(Part::Faults, &kind, Outcome::Skipped, NO_MPS)?;
+            continue;
+        }
         let found = kills::device_error(bench("gate-mps"), &kind, &format!("{dir}m"), work);
         keep(rows, &kind, 1, false, found.map(|fault| vec![fault]))?;
     }
-    if counts.servers > 0 {
-        let kind = "the MPS server is killed";
+    let kind = "the MPS server is killed";
+    if !on_path(MPS) {
+        rows.add(Part::Faults, kind, Outcome::Skipped, NO_MPS)?;
+    } else if counts.servers > 0 {
         let found = kills::mps_servers(bench("gate-mps"), kind, "fs", counts.servers);
         keep(rows, kind, counts.servers, true, found)?;
     }
@@ -125,7 +133,7 @@ fn share(setup: &Setup) -> Duration {
 }
 
 /// What should not be there any more.
-fn left_over(setup: &Setup, memory: &std::collections::BTreeSet<String>) -> Vec<String> {
+fn left_over(setup: &Setup, memory: &BTreeSet<String>) -> Vec<String> {
     let scratch = setup.scratch().to_string_lossy().into_owned();
     until(QUIET, || leftovers::processes_with(&scratch).is_empty().then_some(()));
     let processes = leftovers::processes_with(&scratch).into_iter();
