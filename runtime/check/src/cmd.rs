@@ -49,6 +49,9 @@ pub fn run(flags: &GpuCheck) -> Result<u8> {
     let setup = Setup::new(flags, gpu)?;
     match &setup.gpu {
         Some(gpu) => eprintln!("checking on {}, driver {}", gpu.name, gpu.driver),
+        None if setup.dry => {
+            eprintln!("DRY RUN: small models on the CPU; the numbers say nothing of any device")
+        }
         None => eprintln!("no GPU is used"),
     }
     let mut rows = Rows::open(&setup.out.join("rows.csv"))?;

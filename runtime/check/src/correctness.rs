@@ -74,7 +74,7 @@ pub fn check(
     let references = references(setup, rows, part, cases)?;
     let known = || cases.iter().copied().filter(|case| references.contains_key(case));
     let mut jobs: Vec<Job> = Vec::new();
-    for way in [Way::Preload, Way::Shim] {
+    for way in setup.ways().iter().copied() {
         for case in known() {
             let dir = format!("high-{case}-{way:?}");
             jobs.push(under(setup, case, Priority::High, way, &dir)?);
@@ -83,7 +83,7 @@ pub fn check(
     judge_all(setup, rows, part, &jobs, &references)?;
     let server = if beside_server && !references.is_empty() { Some(busy(setup)?) } else { None };
     let mut jobs: Vec<Job> = Vec::new();
-    for way in [Way::Preload, Way::Shim] {
+    for way in setup.ways().iter().copied() {
         for case in known() {
             jobs.push(under(setup, case, Priority::BestEffort, way, BUSY)?);
         }

@@ -1,11 +1,15 @@
 //! Where everything is: tools, programs, results.
 
 use crate::machine::Gpu;
+use crate::program::Way;
 use anyhow::{Context, Result, ensure};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// Marks a folder of results that were not measured.
+const DRY: &str = "DRY-RUN";
 
 /// What the parts are given.
 #[derive(Debug)]
@@ -48,6 +52,15 @@ impl Setup {
         );
         std::fs::create_dir_all(&flags.out)
             .with_context(|| format!("cannot make the folder {}", flags.out.display()))?;
+        let mark = flags.out.join(DRY);
+        if flags.dry {
+            std::fs::write(&mark, "Results of a dry run: they say nothing of any device.\n")?;
+        }
+        ensure!(
+            flags.dry || !mark.exists(),
+            "{} has results of a dry run; choose another --out",
+            flags.out.display()
+        );
         let scratch = tempfile::Builder::new().prefix("gc-").tempdir_in("/tmp")?;
         Ok(Setup {
             tools,
@@ -96,6 +109,11 @@ impl Setup {
     /// A span, shorter in a dry run.
     pub fn span(&self, seconds: f64) -> f64 {
         if self.dry { (seconds / 10.0).min(0.5) } else { seconds }
+    }
+
+    /// How the library gets into programs; the shim has no driver to stand in for in a dry run.
+    pub fn ways(&self) -> &'static [Way] {
+        if self.dry { &[Way::Preload] } else { &[Way::Preload, Way::Shim] }
     }
 
     /// What every Python program is told.

@@ -168,6 +168,16 @@ mod tests {
     }
 
     #[test]
+    fn every_policy_is_one_that_a_device_can_have() {
+        for session in sessions() {
+            let Some(spec) = &session.spec else { continue };
+            let wiring = sched::System::parse(spec).unwrap_or_else(|error| panic!("{error}")).wiring();
+            assert!(matches!(wiring.hook, sched::Hook::Client | sched::Hook::None), "{spec}");
+            assert_eq!(wiring.mps_daemon, session.needs_mps(), "{spec}");
+        }
+    }
+
+    #[test]
     fn two_calls_of_ten_minutes_are_enough() {
         let sessions = sessions();
         let seconds: f64 = sessions.iter().map(Session::seconds).sum();
