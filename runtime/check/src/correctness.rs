@@ -8,7 +8,7 @@ use crate::program::{Program, Tally, Way, launches, main_report};
 use crate::rows::{Outcome, Rows};
 use crate::setup::Setup;
 use crate::worker::Worker;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use flags::Part;
 use protocol::Priority;
 use protocol::report::{Mode, Report};
@@ -161,10 +161,16 @@ fn all(setup: &Setup, jobs: &[Job]) -> Vec<Result<Outputs>> {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from).div_ceil(3).min(6);
     let mut results = Vec::new();
     for group in jobs.chunks(at_once) {
-        let started: Vec<_> = group.iter().map(|job| start(setup, job)).collect();
+        let started: Vec<_> = group
+            .iter()
+            .map(|job| {
+                ensure!(!setup.left().is_zero(), "not run: the time given is over");
+                start(setup, job)
+            })
+            .collect();
         for started in started {
             results.push(started.and_then(|(mut program, out)| {
-                program.succeed(LIMIT)?;
+                program.succeed(LIMIT.min(setup.left()))?;
                 outputs(&out)
             }));
         }

@@ -88,6 +88,8 @@ impl Program {
             Some(tally) => {
                 let mut command = Command::new(setup.tools.join("tally"));
                 command.args(tally.arguments(setup)).arg(program);
+                // Durations that earlier checks measured would hide what a first start costs.
+                command.env("TALLY_PROFILES", setup.folder("profiles")?);
                 command
             }
         };
