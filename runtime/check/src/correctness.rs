@@ -4,7 +4,7 @@
 //! and as best effort beside a busy server; preloaded, and through the shim.
 
 use crate::corun::write_arrivals;
-use crate::program::{Program, Tally, Way, launches, main_report};
+use crate::program::{Program, Tally, Way, launches, main_report, status};
 use crate::rows::{Outcome, Rows};
 use crate::setup::Setup;
 use crate::worker::Worker;
@@ -89,17 +89,30 @@ pub fn check(
         }
     }
     judge_all(setup, rows, part, &jobs, &references)?;
-    drop(server);
-    Ok(())
+    let Some(server) = server else { return Ok(()) };
+    // Programs beside a server that had stopped would have shown nothing.
+    let launches = status(setup, &setup.folder(BUSY)?).ok().and_then(|status| {
+        let client = status.clients.into_iter().find(|client| client.process.pid == server.pid)?;
+        Some(client.launches)
+    });
+    let text = launches.map_or("it is not there any more".to_owned(), |count| format!("{count} launches"));
+    let name = "the server beside best effort is still at work";
+    rows.judge(part, name, launches.is_some_and(|count| count > 0) || setup.dry, text)
 }
 
 /// Each case twice as it is: its outputs, and which of them do not repeat.
 fn references(setup: &Setup, rows: &mut Rows, part: Part, cases: &[&'static str]) -> Result<References> {
     let bare = |time| {
-        cases.iter().map(move |case| Job { name: format!("{case} as it is, {time}"), case, tally: None })
+        let name =
+            move |case: &&'static str| Job { name: format!("{case} as it is, {time}"), case, tally: None };
+        cases.iter().map(name)
     };
     let jobs: Vec<Job> = bare(1).chain(bare(2)).collect();
-    let mut first = all(setup, &jobs);
+    let mut first = Vec::new();
+    all(setup, &jobs, |_, result| {
+        first.push(result);
+        Ok(())
+    })?;
     let second = first.split_off(cases.len());
     let mut references = References::new();
     for ((case, first), second) in cases.iter().zip(first).zip(second) {
@@ -156,26 +169,28 @@ fn under(setup: &Setup, case: &'static str, priority: Priority, way: Way, dir: &
     Ok(Job { name, case, tally: Some(tally) })
 }
 
-/// Runs jobs, some at a time; each has its own result.
-fn all(setup: &Setup, jobs: &[Job]) -> Vec<Result<Outputs>> {
+/// Runs jobs, some at a time, and tells of each as soon as it has ended.
+fn all(
+    setup: &Setup,
+    jobs: &[Job],
+    mut ended: impl FnMut(&Job, Result<Outputs>) -> Result<()>,
+) -> Result<()> {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from).div_ceil(3).min(6);
-    let mut results = Vec::new();
     for group in jobs.chunks(at_once) {
-        let started: Vec<_> = group
-            .iter()
-            .map(|job| {
-                ensure!(!setup.left().is_zero(), "not run: the time given is over");
-                start(setup, job)
-            })
-            .collect();
-        for started in started {
-            results.push(started.and_then(|(mut program, out)| {
+        let start = |job| {
+            ensure!(!setup.left().is_zero(), "not run: the time given is over");
+            start(setup, job)
+        };
+        let started: Vec<_> = group.iter().map(start).collect();
+        for (job, started) in group.iter().zip(started) {
+            let result = started.and_then(|(mut program, out)| {
                 program.succeed(LIMIT.min(setup.left()))?;
                 outputs(&out)
-            }));
+            });
+            ended(job, result)?;
         }
     }
-    results
+    Ok(())
 }
 
 fn start(setup: &Setup, job: &Job) -> Result<(Program, PathBuf)> {
@@ -205,7 +220,7 @@ fn judge_all(
     jobs: &[Job],
     references: &References,
 ) -> Result<()> {
-    for (job, result) in jobs.iter().zip(all(setup, jobs)) {
+    all(setup, jobs, |job, result| {
         let tally = job.tally.as_ref().expect("only jobs under the runtime are judged");
         let (reference, unstable) = &references[job.case];
         let (held, detail) = match result.and_then(|found| Ok((found, main_report(&tally.report)?))) {
@@ -217,9 +232,8 @@ fn judge_all(
             }
             Err(error) => (false, format!("{error:#}")),
         };
-        rows.judge(part, &job.name, held, detail)?;
-    }
-    Ok(())
+        rows.judge(part, &job.name, held, detail)
+    })
 }
 
 /// Names of outputs that are in one only, or differ.
