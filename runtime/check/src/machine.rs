@@ -33,7 +33,6 @@ impl Gpu {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Software {
     pub os: Option<String>,
-    pub kernel: Option<String>,
     pub libc: Option<String>,
     pub cpu: Option<String>,
     pub cores: Option<usize>,
@@ -110,7 +109,6 @@ pub fn software(python: &Path) -> Software {
     let version = |name: &str| line(&versions, &format!("{name} ")).filter(|value| value != "None");
     Software {
         os: file("/etc/os-release").and_then(|text| line(&text, "PRETTY_NAME")),
-        kernel: file("/proc/sys/kernel/osrelease").map(|text| text.trim().to_owned()),
         libc: ask("getconf", &["GNU_LIBC_VERSION"]).ok().map(|answer| answer.line().to_owned()),
         cpu: file("/proc/cpuinfo").and_then(|text| line(&text, "model name")),
         cores: std::thread::available_parallelism().ok().map(usize::from),

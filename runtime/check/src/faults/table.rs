@@ -41,15 +41,16 @@ pub fn summary(faults: &[Fault], planned: u32) -> Summary {
     if faults.len() < planned as usize {
         text += &format!(" ({planned} planned, the time was over)");
     }
-    if let (Some(first), Some(last)) = (recoveries.first(), recoveries.last()) {
-        let ms = |ns: f64| ns / 1e6;
-        text += &format!(
-            ", the other side went on after {:.1} to {:.1} ms, median {:.1}, p90 {:.1}",
-            ms(*first as f64),
-            ms(*last as f64),
-            ms(percentile(&recoveries, 0.5)),
-            ms(percentile(&recoveries, 0.9))
-        );
+    let ms = |q| percentile(&recoveries, q) / 1e6;
+    match recoveries.len() {
+        0 => {}
+        1 => text += &format!(", the other side went on after {:.1} ms", ms(0.0)),
+        _ => {
+            let (least, most, median, p90) = (ms(0.0), ms(1.0), ms(0.5), ms(0.9));
+            text += &format!(
+                ", the other side went on after {least:.1} to {most:.1} ms, median {median:.1}, p90 {p90:.1}"
+            );
+        }
     }
     if let Some(longest) = faults.iter().filter_map(|fault| fault.longest_ns).max() {
         text += &format!(", its longest round took {:.1} ms", longest as f64 / 1e6);
