@@ -45,10 +45,11 @@ static int (*MemAlloc)(uint64_t *, size_t);
 static int (*LaunchKernel)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **,
                            void **);
 
-/* `spin` takes so many ns on one block; `poke` stores where nothing can be mapped. */
+/* `spin` takes so many ns on one block; `poke` stores where nothing can be mapped. Compiled by the driver; sm_75 is the oldest
+ * target that CUDA 13 knows. */
 static const char PTX[] =
     ".version 7.0\n"
-    ".target sm_52\n"
+    ".target sm_75\n"
     ".address_size 64\n"
     ".visible .entry spin(.param .u64 ns)\n"
     "{\n"
