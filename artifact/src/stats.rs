@@ -1,5 +1,7 @@
 //! Statistics as pure functions: upstream's definitions and ours, each on integer nanoseconds.
 
+pub use intervals::percentile;
+
 /// Mean and percentiles with the number of samples behind them, all in the unit of the samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
@@ -47,18 +49,6 @@ impl Summary {
 /// The mean. The sum is exact: 2^64 ns are 584 years.
 pub fn mean(samples: &[u64]) -> f64 {
     samples.iter().sum::<u64>() as f64 / samples.len() as f64
-}
-
-/// Linear interpolation between order statistics at position `q * (n - 1)`, as NumPy does by default.
-/// `sorted` must not be empty.
-pub fn percentile(sorted: &[u64], q: f64) -> f64 {
-    let position = q * (sorted.len() - 1) as f64;
-    let below = position.floor() as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    let (a, b) = (sorted[below] as f64, sorted[above] as f64);
-    let t = position - below as f64;
-    // NumPy starts from the nearer end, which decides the last bit.
-    if t < 0.5 { a + (b - a) * t } else { b - (b - a) * (1.0 - t) }
 }
 
 /// Upstream's cut: of more than 20 samples the second half, and of that the last 5,000.
@@ -113,16 +103,6 @@ pub fn sender_was_late(delays_ns: &[u64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percentiles_by_hand() {
-        // Position 0.99 * 4 = 3.96: 40 + 0.96 * 10.
-        assert_eq!(percentile(&[10, 20, 30, 40, 50], 0.99), 49.6);
-        assert_eq!(percentile(&[10, 20, 30, 40, 50], 0.5), 30.0);
-        assert_eq!(percentile(&[1, 2], 0.5), 1.5);
-        assert_eq!(percentile(&[7], 0.99), 7.0);
-        assert_eq!(percentile(&[1, 2, 3, 4], 0.25), 1.75);
-    }
 
     #[test]
     fn truncation_by_hand() {

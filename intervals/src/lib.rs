@@ -12,9 +12,11 @@ mod beta;
 mod binomial;
 pub mod blocks;
 mod means;
+mod percentile;
 
 pub use binomial::{clopper_pearson, median};
 pub use means::{fieller, student_quantile, t_interval};
+pub use percentile::percentile;
 
 /// The confidence of every interval in tables and verdicts.
 pub const CONFIDENCE: f64 = 0.95;

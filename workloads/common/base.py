@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-SEED = 42
+from common.loops import SEED
+
 # The artifact stack stands for upstream's: PyTorch without cuDNN, FP32 products without
 # TF32. Its convolutions are ATen's own: im2col and a matrix product for each sample.
 STACKS = ("stock", "artifact")

@@ -2,111 +2,25 @@
 
 Start protocol, shared by all modes: when the program is warm it creates the file
 given by --ready, then waits for the file given by --go. Training also stops early
-when the file given by --stop appears. Times are integer nanoseconds.
+when the file given by --stop appears. With --commands the program runs any number of
+loops, one after another, so that its start is paid once. Times are integer nanoseconds.
 """
 
 import argparse
 import json
 import os
-import random
 import time
 from pathlib import Path
 
-from common.base import SEED, Options, Workload, add_stack_option
-
-
-def percentile(ordered: list[int], q: float) -> float:
-    """Linear interpolation at position q*(n-1), as NumPy does by default."""
-    if not ordered:
-        return float("nan")
-    position = q * (len(ordered) - 1)
-    low = int(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
-
-
-def summary(samples: list[int]) -> dict:
-    ordered = sorted(samples)
-    return {
-        "n": len(ordered),
-        "mean_ns": sum(ordered) / len(ordered) if ordered else None,
-        "median_ns": percentile(ordered, 0.5) if ordered else None,
-        "p90_ns": percentile(ordered, 0.9) if ordered else None,
-        "p99_ns": percentile(ordered, 0.99) if ordered else None,
-    }
-
-
-def warm_up(workload: Workload, units: int, seconds: float) -> None:
-    """At least `units` and at least `seconds`: clocks need time to rise, caches need units."""
-    begin = time.perf_counter()
-    done = 0
-    while done < units or time.perf_counter() - begin < seconds:
-        workload.run_once()
-        done += 1
-
-
-def closed_loop(workload: Workload, seconds: float, stop: Path | None = None) -> dict:
-    samples = []
-    begin = time.perf_counter_ns()
-    while time.perf_counter_ns() - begin < seconds * 1e9:
-        if stop is not None and stop.exists():
-            break
-        start = time.perf_counter_ns()
-        workload.run_once()
-        samples.append(time.perf_counter_ns() - start)
-    elapsed = time.perf_counter_ns() - begin
-    return {"elapsed_ns": elapsed, "samples_ns": samples, **summary(samples)}
-
-
-def poisson(load: float, service_ns: float, seconds: float) -> list[float]:
-    """Arrival times in seconds of a server that is busy for the fraction `load`."""
-    draw = random.Random(SEED)
-    times, now = [], 0.0
-    while True:
-        now += draw.expovariate(load / (service_ns / 1e9))
-        if now >= seconds:
-            return times
-        times.append(now)
-
-
-def server_loop(workload: Workload, arrivals: list[float], seconds: float) -> dict:
-    """One request in flight; request k+1 starts at max(arrival k, end of request k).
-
-    The first request runs at once and stands for an arrival at time zero. Service
-    time excludes waiting; end-to-end time counts from the nominal arrival.
-    """
-    service, end_to_end = [], []
-    zero = time.perf_counter_ns()
-    limit = seconds * 1e9
-    nominal = 0
-    for arrival in [*arrivals, None]:
-        start = time.perf_counter_ns()
-        workload.run_once()
-        end = time.perf_counter_ns()
-        service.append(end - start)
-        end_to_end.append(end - zero - nominal)
-        if arrival is None or arrival >= seconds:
-            break
-        nominal = int(arrival * 1e9)
-        # Spinning, as sleeping would add the scheduler's wake-up time to the request.
-        while time.perf_counter_ns() - zero < nominal:
-            pass
-        if time.perf_counter_ns() - zero >= limit:
-            break
-    elapsed = time.perf_counter_ns() - zero
-    return {
-        "elapsed_ns": elapsed,
-        "samples_ns": service,
-        "end_to_end_ns": end_to_end,
-        "end_to_end": summary(end_to_end),
-        **summary(service),
-    }
-
-
-def write_atomically(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
-    partial.replace(path)
+from common.base import Options, Workload, add_stack_option
+from common.loops import (
+    closed_loop,
+    command_loop,
+    poisson,
+    server_loop,
+    warm_up,
+    write_atomically,
+)
 
 
 def parse(kind: str) -> argparse.Namespace:
@@ -114,7 +28,8 @@ def parse(kind: str) -> argparse.Namespace:
     modes = ("train",) if kind == "training" else ("closed", "paced")
     parser.add_argument("--mode", choices=modes, default=modes[0])
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--commands", type=Path, help="folder of commands; no --mode, no --out")
     parser.add_argument("--arrivals", type=Path, help="JSON list of arrival times in seconds")
     parser.add_argument("--load", type=float, default=0.5, help="without --arrivals: Poisson")
     parser.add_argument("--service-ns", type=float, help="solo mean; measured if not given")
@@ -125,13 +40,21 @@ def parse(kind: str) -> argparse.Namespace:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true")
     add_stack_option(parser)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.out is None and args.commands is None:
+        parser.error("--out FILE is required, or --commands FOLDER")
+    return args
 
 
 def main(program: type[Workload]) -> None:
     args = parse(program.kind)
     workload = program(Options(device=args.device, tiny=args.tiny, stack=args.stack))
     warm_up(workload, args.warm_up, 0.0 if args.tiny else 2.0)
+    if args.commands is not None:
+        if args.ready is not None:
+            write_atomically(args.ready, str(os.getpid()))
+        command_loop(workload, args.commands)
+        return
     service_ns = args.service_ns
     if args.mode == "paced" and service_ns is None and args.arrivals is None:
         service_ns = closed_loop(workload, 1.0 if args.tiny else 3.0)["mean_ns"]

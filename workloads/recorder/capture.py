@@ -40,7 +40,7 @@ def load_program(workload: str):
 
 def measure(workload, units: int, seconds: float, cap: float) -> dict:
     """Clean closed loop: at least `units` and `seconds`, never much longer than `cap`."""
-    from common.harness import summary
+    from common.loops import summary
 
     totals, segments = [], defaultdict(list)
     begin = time.perf_counter()
@@ -123,7 +123,7 @@ def memory() -> dict:
 
 def run_trace(program, args: argparse.Namespace) -> None:
     from common.base import SEED, Options
-    from common.harness import warm_up
+    from common.loops import warm_up
     from recorder.cupti import Cupti, build
 
     workload = program(Options(stack=args.stack))

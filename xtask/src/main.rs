@@ -13,6 +13,7 @@ mod doctor;
 mod fetch;
 mod fidelity;
 mod figure;
+mod gpu_check;
 mod h200_check;
 mod report;
 mod reproduce;
@@ -50,6 +51,10 @@ enum Verb {
     Fetch(flags::Fetch),
     /// Compare the simulator with cells measured on an H200 (reproduce --experiment h200-check)
     H200Check(flags::Reproduce),
+    /// Check the runtime on a GPU: same results, latencies beside training, faults; exit code 4 without a GPU
+    GpuCheck(flags::GpuCheck),
+    /// A minute on a GPU: the runtime is in programs, results are the same, the gate holds back; exit code 4 without a GPU
+    Selftest(flags::Selftest),
     /// Time the simulator: simulated seconds per second, for each system
     Bench(flags::Bench),
     /// Tell how far the simulator can be trusted: beside published and measured numbers, and with constants varied
@@ -73,6 +78,8 @@ fn main() -> ExitCode {
         Verb::Doctor(_) => doctor::run(),
         Verb::Fetch(flags) => fetch::run(flags),
         Verb::H200Check(flags) => h200_check::run(flags),
+        Verb::GpuCheck(flags) => gpu_check::run(flags),
+        Verb::Selftest(flags) => gpu_check::selftest(flags),
         Verb::Bench(_) => bench::run(),
         Verb::Fidelity(flags) => fidelity::run(flags),
         Verb::Workloads(_) => workloads::run(),

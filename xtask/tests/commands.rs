@@ -7,6 +7,7 @@ mod bench;
 
 use bench::{Bench, answer};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -102,6 +103,30 @@ fn fetch_is_built_alone_and_gets_the_flags_and_gives_the_exit_code() {
     assert_eq!(calls[1..], ["fetch maf2 --from a b.txt --dir d"]);
     bench.script("fetch", "exit 1");
     assert_eq!(bench.run(&["fetch", "--offline"]).0, 1);
+}
+
+#[test]
+fn the_gpu_check_gets_the_repository_and_gives_its_exit_code() {
+    let bench = Bench::new();
+    bench.script("gpu-check", "echo gpu-check \"$@\" >> calls; exit 4");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().display().to_string();
+    assert_eq!(bench.run(&["gpu-check", "--age"]).0, 4);
+    let calls = bench.calls();
+    let calls: Vec<&str> = calls.lines().collect();
+    assert!(calls[0].ends_with("Cargo.toml --package check"), "only itself for what reads files: {calls:?}");
+    assert_eq!(calls[1..], [format!("gpu-check --repo {root} --age")]);
+    assert_eq!(bench.run(&["selftest", "--gpu", "GPU-1"]).0, 4);
+    let calls = bench.calls();
+    let calls: Vec<&str> = calls.lines().collect();
+    assert!(
+        calls[0]
+            .ends_with("--package check --package cli --package daemon --package interpose --package shim"),
+        "{calls:?}"
+    );
+    let expected = format!(
+        "gpu-check --repo {root} --only selftest --python python3 --out results/selftest --gpu GPU-1"
+    );
+    assert_eq!(calls[1..], [expected]);
 }
 
 #[test]

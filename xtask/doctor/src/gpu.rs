@@ -154,7 +154,8 @@ fn mps() -> Check {
     }
 }
 
-fn on_path(program: &str) -> bool {
+/// Whether PATH has a program of this name.
+pub fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
 }

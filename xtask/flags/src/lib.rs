@@ -13,9 +13,11 @@ use std::path::{Path, PathBuf};
 
 mod doctor;
 mod fidelity;
+mod gpu_check;
 
 pub use doctor::Doctor;
 pub use fidelity::Fidelity;
+pub use gpu_check::{GpuCheck, Part, Selftest};
 
 /// Where the numbers come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
