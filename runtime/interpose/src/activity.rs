@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// What a call proves done if it succeeds. Made when it is entered; nothing of it is on the heap.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "the path of high priority allocates nothing")]
 pub enum Mark {
     Nothing,
     /// So many launches of the stream in this place.

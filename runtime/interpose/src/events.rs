@@ -27,6 +27,7 @@ pub struct Events {
 }
 
 impl Events {
+    #[allow(clippy::new_without_default, reason = "a constant, so that it can be a static")]
     pub const fn new() -> Events {
         const fn place() -> Place {
             Place { key: AtomicU64::new(EMPTY), value: AtomicU64::new(NOTHING) }

@@ -48,6 +48,9 @@ pub struct Graph {
     pub blocks: u64,
 }
 
+/// Handle, grid, block, dynamic shared memory.
+type LaunchShape = (usize, [u32; 3], [u32; 3], u32);
+
 #[derive(Debug, Default)]
 struct Maps {
     /// Hashes of images; `None` where there was none, as from a file.
@@ -56,7 +59,7 @@ struct Maps {
     functions: HashMap<usize, Function>,
     graphs: HashMap<usize, Graph>,
     /// Answers of [`Kernels::kernel`], until what they follow from changes.
-    launches: HashMap<(usize, [u32; 3], [u32; 3], u32), Option<Identity>>,
+    launches: HashMap<LaunchShape, Option<Identity>>,
 }
 
 impl Maps {

@@ -86,6 +86,7 @@ pub struct Streams {
 }
 
 impl Streams {
+    #[allow(clippy::new_without_default, reason = "a constant, so that it can be a static")]
     pub const fn new() -> Streams {
         const fn place() -> Place {
             Place {
