@@ -341,7 +341,8 @@ fn judge_all(setup: &Setup, rows: &mut Rows, cells: &[Row]) -> Result<()> {
     let mut lines = Vec::new();
     for trainer in TRAINERS {
         let (theirs, ours) = table::points(cells, trainer);
-        let default: Vec<_> = ours.iter().filter(|point| point.system == "gate").cloned().collect();
+        let default: Vec<_> =
+            ours.iter().filter(|point| point.system == format!("gate:{}", plan::OURS)).cloned().collect();
         for their in &theirs {
             for (of, points) in [("default", &default), ("frontier", &ours)] {
                 let Some(judgement) = judge::best(of, trainer, points, their) else { continue };
