@@ -22,7 +22,9 @@ mod daemon {
     use protocol::VERSION;
     use protocol::message::{Channel, Reply, Request};
     use protocol::segment::Segment;
-    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, socket_with};
+    use rustix::net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept, bind, listen, socket_with,
+    };
     use std::io::{BufRead, BufReader, Write};
     use std::os::fd::{AsFd, OwnedFd};
     use std::path::Path;
