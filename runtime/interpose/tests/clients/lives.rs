@@ -126,6 +126,20 @@ fn bad_settings_and_foreign_sockets_are_named_once() {
     }
 }
 
+/// Case C13: a policy that interrupts kernels holds them back at their launch instead, says so once, and the record has it.
+#[test]
+fn what_is_not_possible_is_done_in_a_weaker_way() {
+    for policy in ["gate-cubin", "gate:level=ptx"] {
+        let session = Session::new(policy);
+        let output = succeeded(session.command(BestEffort, "trainer").args(["--iterations", "2"]));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(text.matches("level=launch").count(), 1, "{text}");
+        let report = session.report("trainer");
+        assert_eq!((&report.mode, report.admitted), (&Mode::Scheduled, 40));
+        assert!(report.notes.iter().any(|note| note.contains("level=launch")), "{report:?}");
+    }
+}
+
 /// Without `TALLY_SOCKET` the library does nothing at all.
 #[test]
 fn without_a_socket_nothing_happens() {
