@@ -221,7 +221,8 @@ fn register(state: &'static State) -> Result<Mode, String> {
     let process = Process::this().map_err(|error| format!("cannot read /proc: {error}"))?;
     let failed =
         |error: std::io::Error| format!("no answer from the daemon at {}: {error}", socket.display());
-    let channel = Channel::connect(socket).map_err(failed)?;
+    let limit = state.settings.start_limit.duration();
+    let channel = Channel::connect_within(socket, limit).map_err(failed)?;
     let hello = Request::Hello {
         version: VERSION,
         process,
@@ -230,7 +231,6 @@ fn register(state: &'static State) -> Result<Mode, String> {
         calls: hooks::Hook::all().map(|hook| hook.name().to_owned()).collect(),
         report: state.settings.report.clone(),
     };
-    let limit = state.settings.start_limit.duration();
     let (reply, files) = channel.ask(&hello, &[], limit).map_err(failed)?;
     let Reply::Welcome { version, slot, policy, substrate, gpu } = reply else {
         return Err(format!("the daemon's answer is no welcome: {reply:?}"));
