@@ -205,9 +205,11 @@ impl<D: Device> BestEffort<D> {
 
     fn give_up(&self, turn: &mut Turn, now: u64) {
         let oldest = lock(&self.flights).give_up();
-        if let Some(launch) = oldest {
-            self.seen.stalled.fetch_add(1, Ordering::Relaxed);
-            turn.step(Event::Completed { launch }, now);
+        self.seen.stalled.fetch_add(1, Ordering::Relaxed);
+        match oldest {
+            Some(launch) => turn.step(Event::Completed { launch }, now),
+            // Nothing is in flight, and the policy thinks otherwise: an error of ours must not hold the program for ever.
+            None => turn.forget_all(now),
         }
     }
 

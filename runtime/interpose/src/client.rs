@@ -18,7 +18,7 @@ use protocol::segment::{ACTIVE, SLOTS, Segment, Slot};
 use protocol::settings::Settings;
 use protocol::{Priority, VERSION, clock};
 use sched::client::Header;
-use sched::{Hook as Where, System};
+use sched::{Form, Hook as Where, System};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -72,6 +72,8 @@ pub struct State {
     pub registered: OnceLock<Registered>,
     pub best_effort: OnceLock<BestEffort<Cuda>>,
     pub why: OnceLock<String>,
+    /// See [`WEAKENED`].
+    pub weakened: OnceLock<()>,
     /// Thread blocks that were launched since the last sample; counted only under a policy that limits by them.
     pub blocks: AtomicU64,
     pub metered: AtomicBool,
@@ -130,6 +132,7 @@ fn make_state() -> Option<&'static State> {
         registered: OnceLock::new(),
         best_effort: OnceLock::new(),
         why: OnceLock::new(),
+        weakened: OnceLock::new(),
         blocks: AtomicU64::new(0),
         metered: AtomicBool::new(false),
         daemon_lost: AtomicBool::new(false),
@@ -218,7 +221,8 @@ fn register(state: &'static State) -> Result<Mode, String> {
     let process = Process::this().map_err(|error| format!("cannot read /proc: {error}"))?;
     let failed =
         |error: std::io::Error| format!("no answer from the daemon at {}: {error}", socket.display());
-    let channel = Channel::connect(socket).map_err(failed)?;
+    let limit = state.settings.start_limit.duration();
+    let channel = Channel::connect_within(socket, limit).map_err(failed)?;
     let hello = Request::Hello {
         version: VERSION,
         process,
@@ -227,7 +231,6 @@ fn register(state: &'static State) -> Result<Mode, String> {
         calls: hooks::Hook::all().map(|hook| hook.name().to_owned()).collect(),
         report: state.settings.report.clone(),
     };
-    let limit = state.settings.start_limit.duration();
     let (reply, files) = channel.ask(&hello, &[], limit).map_err(failed)?;
     let Reply::Welcome { version, slot, policy, substrate, gpu } = reply else {
         return Err(format!("the daemon's answer is no welcome: {reply:?}"));
@@ -276,6 +279,12 @@ fn best_effort(
         return Ok(None);
     }
     let (segment, own) = (registered.segment, &registered.segment.slots()[registered.slot]);
+    let weaker = at_launch_level(system);
+    if weaker.is_some() {
+        say(WEAKENED);
+        let _ = state.weakened.set(());
+    }
+    let system = weaker.as_ref().unwrap_or(system);
     let start = clock::now();
     let max_rate = largest_rate(segment);
     let client = system.client(start, max_rate).map_err(|refused| refused.to_string())?;
@@ -303,6 +312,23 @@ fn best_effort(
     let turn = Turn::new(client, start, log);
     let spin = state.settings.spin.duration();
     Ok(Some(BestEffort::new(Cuda, (segment, own), turn, marking, spin, Profile::new(known))))
+}
+
+/// What a report says of a policy that asks for more than can be done here.
+pub const WEAKENED: &str =
+    "kernels are not interrupted between thread blocks, but held back at their launch (level=launch)";
+
+/// The same policy between launches, of one that interrupts kernels.
+fn at_launch_level(system: &System) -> Option<System> {
+    if system.wiring().form == Form::Original {
+        return None;
+    }
+    let written = system.parameters();
+    let parameters: Vec<&str> = written
+        .split(',')
+        .map(|pair| if pair.starts_with("level=") { "level=launch" } else { pair })
+        .collect();
+    System::parse(&format!("{}:{}", system.entry().name, parameters.join(","))).ok()
 }
 
 /// A whole-numbered parameter of a system; 0 if it has none or leaves it at its default of 0.

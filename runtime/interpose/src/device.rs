@@ -117,7 +117,7 @@ impl Device for Cuda {
     fn elapsed_ns(&self, from: CUevent, to: CUevent) -> Option<u64> {
         let mut milliseconds = 0.0_f32;
         let known = unsafe { driver::cuEventElapsedTime(&raw mut milliseconds, from, to) }.is_success();
-        (known && milliseconds > 0.0).then(|| ((f64::from(milliseconds) * 1e6) as u64).max(1))
+        known.then(|| ((f64::from(milliseconds) * 1e6) as u64).max(1))
     }
 
     fn synchronize(&self) -> bool {

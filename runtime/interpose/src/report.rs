@@ -120,11 +120,9 @@ fn notes(state: &State) -> Vec<String> {
         ));
         counts.push((get(&best_effort.seen.unmarked), "times the driver recorded no event behind launches"));
     }
-    counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect()
+    let weakened = state.weakened.get().map(|()| client::WEAKENED.to_owned());
+    let counted = counts.into_iter().filter(|(count, _)| *count > 0);
+    weakened.into_iter().chain(counted.map(|(count, what)| format!("{count} {what}"))).collect()
 }
 
 /// What was counted before registration, or after it by threads that had begun before, and the slot's.

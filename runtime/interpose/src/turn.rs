@@ -18,12 +18,17 @@ pub struct Turn {
     sample: u64,
     wake: Option<u64>,
     admitted: Option<u64>,
+    /// Launches admitted so far.
+    count: u64,
 }
+
+/// Launches that any policy has in flight at most, see the parameter `depth` of [`sched::gate`].
+const MOST: u64 = 1024;
 
 impl Turn {
     /// A policy that has just been made: it takes the high-priority side for idle since then.
     pub fn new(client: Client, now: u64, log: Option<Log>) -> Turn {
-        Turn { client, log, word: now, sample: 0, wake: None, admitted: None }
+        Turn { client, log, word: now, sample: 0, wake: None, admitted: None, count: 0 }
     }
 
     /// Tells the policy.
@@ -35,6 +40,7 @@ impl Turn {
         match op {
             Some(Op::Admit { launch }) => {
                 self.admitted = Some(launch);
+                self.count = launch + 1;
                 self.wake = None;
             }
             Some(Op::WakeAt(at)) => self.wake = Some(at),
@@ -82,6 +88,13 @@ impl Turn {
             if number > 0 {
                 self.step(Event::Rate(f64::from_bits(sample.rate.load(Ordering::Relaxed))), now);
             }
+        }
+    }
+
+    /// Whatever the policy has in flight counts as complete.
+    pub fn forget_all(&mut self, now: u64) {
+        for launch in self.count.saturating_sub(MOST)..self.count {
+            self.step(Event::Completed { launch }, now);
         }
     }
 

@@ -6,6 +6,7 @@
 use crate::process::Process;
 use crate::{Priority, VERSION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::Timeout;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
@@ -114,8 +115,23 @@ impl Channel {
     /// # Errors
     /// Nobody listens there.
     pub fn connect(path: &Path) -> Result<Channel> {
+        Channel::open(path, None)
+    }
+
+    /// As [`Channel::connect`], for a program that must not wait longer than `limit` for a daemon that accepts nobody, or
+    /// later for one that reads nothing.
+    ///
+    /// # Errors
+    /// Nobody listens there, or nobody accepts within the limit (`WouldBlock`).
+    pub fn connect_within(path: &Path, limit: Duration) -> Result<Channel> {
+        Channel::open(path, Some(limit))
+    }
+
+    fn open(path: &Path, limit: Option<Duration>) -> Result<Channel> {
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        // connect(2) of a local socket waits for a place in the listener's queue, for as long as a send may wait.
+        rustix::net::sockopt::set_socket_timeout(&socket, Timeout::Send, limit)?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
         Ok(Channel { socket })
     }
@@ -279,6 +295,28 @@ mod tests {
         assert_eq!(last, Reply::Done, "what was sent before is still there");
         assert_eq!(client.receive::<Reply>(SOON).unwrap_err().kind(), ErrorKind::UnexpectedEof);
         assert!(client.send(&Request::Durations, &[]).is_err());
+    }
+
+    #[test]
+    fn a_daemon_that_accepts_nobody_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("full.sock");
+        let kind = SocketType::SEQPACKET;
+        let listener =
+            rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let limit = Duration::from_millis(20);
+        let mut open = Vec::new();
+        // The queue of a listener holds one more than it was told.
+        let refused = (0..8).find_map(|_| match Channel::connect_within(&path, limit) {
+            Ok(channel) => {
+                open.push(channel);
+                None
+            }
+            Err(error) => Some(error.kind()),
+        });
+        assert_eq!(refused, Some(ErrorKind::WouldBlock));
     }
 
     #[test]

@@ -29,8 +29,8 @@ fn best_effort_outlives_high_priority() {
     read_until(&mut lines, "iteration 0");
     for moment in moments().take(KILLS) {
         let mut server = session.command(High, "server");
-        // Nearly always active, and never for longer than the limit below.
-        server.args(["--pause-us", "0", "--launches", "4", "--mode", "nosync"]).env_remove("STUB_LOG");
+        // Nearly always active, with little queued on the device.
+        server.args(["--pause-us", "0", "--launches", "4"]).env_remove("STUB_LOG");
         let (mut server, mut served) = session.spawn(server.env("STUB_DURATION_US", "serve=100"));
         read_until(&mut served, "request 0 0");
         std::thread::sleep(moment);
@@ -43,12 +43,9 @@ fn best_effort_outlives_high_priority() {
             let line = read_until(&mut lines, "iteration");
             let at: u64 = line.rsplit(' ').next().and_then(|ns| ns.parse().ok()).expect("a time");
             if at > killed {
-                // What the killed process had queued on the stub's device still runs; the queue is short.
-                assert!(
-                    at - killed < 5_000_000_000,
-                    "best effort stood still for {} ms",
-                    (at - killed) / 1_000_000
-                );
+                // A second, and as much again for a busy machine.
+                let stood = (at - killed) / 1_000_000;
+                assert!(stood < 2000, "best effort stood still for {stood} ms");
                 break;
             }
             assert!(Instant::now() < end);

@@ -21,24 +21,24 @@ fn children_are_no_clients() {
     }
 }
 
+/// Case C10: programs without CUDA are preloaded too, also one that executes a program with it under its own number.
 #[test]
 fn a_program_that_launches_nothing_is_no_client() {
     let session = Session::new("gate");
     let begun = Instant::now();
-    let mut shell = session.command(BestEffort, "trainer");
-    let program = shell.get_program().to_owned();
-    let mut command = Command::new("sh");
-    for (name, value) in shell.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    command.arg("-c").arg("ls / >/dev/null; exec \"$0\" --iterations 1").arg(program);
-    succeeded(&mut command);
+    let mut trainer = session.command(BestEffort, "trainer");
+    succeeded(trainer.args(["--iterations", "0"]));
+    let other = |name: &str| {
+        let mut command = Command::new(name);
+        let settings = trainer.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.envs(settings);
+        command
+    };
+    succeeded(other("ls").arg("/"));
+    assert_eq!(session.reports(), []);
+    succeeded(other("env").arg(trainer.get_program()).args(["--iterations", "1"]));
+    assert_eq!(session.report("trainer").admitted, 20);
     assert!(begun.elapsed() < Duration::from_secs(10));
-    let reports = session.reports();
-    assert_eq!(reports.len(), 1, "{reports:?}");
-    let shell = shell.args(["--iterations", "0"]);
-    succeeded(shell);
-    assert_eq!(session.reports().len(), 1);
 }
 
 /// Case C10: the second program under one process number is a client of its own.
@@ -123,6 +123,20 @@ fn bad_settings_and_foreign_sockets_are_named_once() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(text.lines().filter(|line| line.contains(said)).count(), 1, "{name}: {text}");
         assert_eq!(text.matches("runs unscheduled").count(), 1, "{text}");
+    }
+}
+
+/// Case C13: a policy that interrupts kernels holds them back at their launch instead, says so once, and the record has it.
+#[test]
+fn what_is_not_possible_is_done_in_a_weaker_way() {
+    for policy in ["gate-cubin", "gate:level=ptx"] {
+        let session = Session::new(policy);
+        let output = succeeded(session.command(BestEffort, "trainer").args(["--iterations", "2"]));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(text.matches("level=launch").count(), 1, "{text}");
+        let report = session.report("trainer");
+        assert_eq!((&report.mode, report.admitted), (&Mode::Scheduled, 40));
+        assert!(report.notes.iter().any(|note| note.contains("level=launch")), "{report:?}");
     }
 }
 

@@ -171,6 +171,21 @@ fn a_launch_that_waits_for_the_next_one_is_no_deadlock() {
     assert_eq!(bench.half.seen.stalled.load(Ordering::SeqCst), 1);
 }
 
+/// A panic of ours between the admission and the driver leaves nothing behind that holds others for ever.
+#[test]
+fn a_launch_that_was_lost_holds_nobody_for_ever() {
+    let bench = bench("gate", 1, 0);
+    let lost = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        bench.half.context_gone(CUcontext(std::ptr::without_provenance_mut(crate::device::CONTEXT)));
+        bench.call(STREAM, known(1), || panic!("as if it were ours"));
+    }));
+    assert!(lost.is_err());
+    std::thread::scope(|scope| {
+        scope.spawn(|| bench.launch(STREAM, known(1))).join().expect("it goes on");
+    });
+    assert_eq!(bench.half.seen.stalled.load(Ordering::SeqCst), 1);
+}
+
 /// A call of ours inside a call of the driver belongs to it.
 #[test]
 fn a_launch_within_a_launch_does_not_wait_for_itself() {
