@@ -18,6 +18,7 @@ pub mod experiment;
 pub mod fidelity;
 pub mod files;
 pub mod golden;
+pub mod gpu;
 pub mod h200_check;
 pub mod key;
 pub mod library;

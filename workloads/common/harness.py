@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import random
+import statistics
 import time
 from pathlib import Path
 
@@ -45,17 +46,43 @@ def warm_up(workload: Workload, units: int, seconds: float) -> None:
         done += 1
 
 
-def closed_loop(workload: Workload, seconds: float, stop: Path | None = None) -> dict:
-    samples = []
+def input_wait(workload: Workload, busy_share: float) -> float:
+    """Seconds to wait after an iteration so that the device alone is busy for this share.
+
+    Stands for a loader that is slower than the device. The iterations are timed before
+    the run begins, when nobody else should be using the device.
+    """
+    busy_ns = statistics.median(closed_loop(workload, 60.0, units=5)["samples_ns"])
+    return busy_ns * (1.0 / busy_share - 1.0) / 1e9
+
+
+def closed_loop(
+    workload: Workload,
+    seconds: float,
+    stop: Path | None = None,
+    units: int | None = None,
+    wait: float = 0.0,
+) -> dict:
+    """Ends after `seconds`, after `units`, or when `stop` appears. A sample includes `wait`."""
+    starts, samples = [], []
     begin = time.perf_counter_ns()
     while time.perf_counter_ns() - begin < seconds * 1e9:
-        if stop is not None and stop.exists():
+        if (stop is not None and stop.exists()) or len(samples) == units:
             break
         start = time.perf_counter_ns()
         workload.run_once()
+        if wait > 0.0:
+            time.sleep(wait)
         samples.append(time.perf_counter_ns() - start)
+        starts.append(start - begin)
     elapsed = time.perf_counter_ns() - begin
-    return {"elapsed_ns": elapsed, "samples_ns": samples, **summary(samples)}
+    return {
+        "begin_ns": begin,
+        "elapsed_ns": elapsed,
+        "starts_ns": starts,
+        "samples_ns": samples,
+        **summary(samples),
+    }
 
 
 def poisson(load: float, service_ns: float, seconds: float) -> list[float]:
@@ -75,7 +102,7 @@ def server_loop(workload: Workload, arrivals: list[float], seconds: float) -> di
     The first request runs at once and stands for an arrival at time zero. Service
     time excludes waiting; end-to-end time counts from the nominal arrival.
     """
-    service, end_to_end = [], []
+    starts, service, end_to_end = [], [], []
     zero = time.perf_counter_ns()
     limit = seconds * 1e9
     nominal = 0
@@ -83,6 +110,7 @@ def server_loop(workload: Workload, arrivals: list[float], seconds: float) -> di
         start = time.perf_counter_ns()
         workload.run_once()
         end = time.perf_counter_ns()
+        starts.append(start - zero)
         service.append(end - start)
         end_to_end.append(end - zero - nominal)
         if arrival is None or arrival >= seconds:
@@ -95,7 +123,9 @@ def server_loop(workload: Workload, arrivals: list[float], seconds: float) -> di
             break
     elapsed = time.perf_counter_ns() - zero
     return {
+        "begin_ns": zero,
         "elapsed_ns": elapsed,
+        "starts_ns": starts,
         "samples_ns": service,
         "end_to_end_ns": end_to_end,
         "end_to_end": summary(end_to_end),
@@ -114,6 +144,8 @@ def parse(kind: str) -> argparse.Namespace:
     modes = ("train",) if kind == "training" else ("closed", "paced")
     parser.add_argument("--mode", choices=modes, default=modes[0])
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--units", type=int, help="end a closed or training loop after so many")
+    parser.add_argument("--busy-share", type=float, default=1.0, help="wait after iterations")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--arrivals", type=Path, help="JSON list of arrival times in seconds")
     parser.add_argument("--load", type=float, default=0.5, help="without --arrivals: Poisson")
@@ -135,6 +167,7 @@ def main(program: type[Workload]) -> None:
     service_ns = args.service_ns
     if args.mode == "paced" and service_ns is None and args.arrivals is None:
         service_ns = closed_loop(workload, 1.0 if args.tiny else 3.0)["mean_ns"]
+    wait = 0.0 if args.busy_share >= 1.0 else input_wait(workload, args.busy_share)
     if args.ready is not None:
         write_atomically(args.ready, str(os.getpid()))
     while args.go is not None and not args.go.exists():
@@ -146,6 +179,6 @@ def main(program: type[Workload]) -> None:
             arrivals = poisson(args.load, service_ns, args.seconds)
         result = server_loop(workload, arrivals, args.seconds)
     else:
-        result = closed_loop(workload, args.seconds, args.stop)
+        result = closed_loop(workload, args.seconds, args.stop, args.units, wait)
     result = {"workload": program.id, "mode": args.mode, "service_ns": service_ns, **result}
     write_atomically(args.out, json.dumps(result))
