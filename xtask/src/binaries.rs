@@ -1,10 +1,18 @@
-//! Builds and starts the binaries `artifact`, `figures`, `fetch` and `doctor`.
+//! Builds and starts the binaries `artifact`, `figures`, `fetch` and `doctor`, and builds the runtime.
 
 use crate::child::status;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
+
+/// What the build leaves of a package, where that is not its name.
+const FILES: [(&str, &str); 3] =
+    [("cli", "tally"), ("daemon", "tallyd"), ("interpose", "libtally_interpose.so")];
+
+fn file_of(package: &str) -> &str {
+    FILES.iter().find(|(name, _)| *name == package).map_or(package, |(_, file)| file)
+}
 
 /// Binaries, built.
 pub struct Binaries {
@@ -23,6 +31,16 @@ impl Binaries {
     pub fn build() -> Result<Result<Binaries, u8>> {
         let hint = "2 to 4 minutes on 2 cores this first time, seconds later (nearly all of it is the Parquet library)";
         Binaries::build_packages(&["artifact", "figures", "fetch"], hint)
+    }
+
+    /// As [`Binaries::build`], with the runtime that shares a GPU.
+    ///
+    /// # Errors
+    /// As [`Binaries::build`].
+    pub fn build_with_runtime() -> Result<Result<Binaries, u8>> {
+        let hint = "3 to 5 minutes on 2 cores this first time, seconds later";
+        let packages = ["artifact", "figures", "fetch", "cli", "daemon", "interpose"];
+        Binaries::build_packages(&packages, hint)
     }
 
     /// Builds only `fetch`, so that data can come before the rest is compiled.
@@ -49,7 +67,7 @@ impl Binaries {
         if installed(&manifest, &folder, packages) {
             return Ok(Ok(Binaries { sh, folder }));
         }
-        if packages.iter().any(|package| !folder.join(package).exists()) {
+        if packages.iter().any(|package| !folder.join(file_of(package)).exists()) {
             eprintln!("building `{}`: {hint}", packages.join("`, `"));
         }
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
@@ -71,7 +89,7 @@ impl Binaries {
 
 /// Whether the binaries in this folder came without the sources that they were built from.
 fn installed(manifest: &Path, folder: &Path, packages: &[&str]) -> bool {
-    !manifest.exists() && packages.iter().all(|package| folder.join(package).exists())
+    !manifest.exists() && packages.iter().all(|package| folder.join(file_of(package)).exists())
 }
 
 /// What the user typed after the verb.

@@ -4,7 +4,7 @@
 mod container;
 
 pub use container::{
-    Container, ContainerBuild, ContainerHost, ContainerImage, ContainerReproduce, ContainerRun, Engine,
+    Container, ContainerBuild, ContainerHost, ContainerImage, ContainerReproduce, ContainerRun, Engine, IMAGE,
 };
 
 use clap::{Args, ValueEnum};
@@ -89,13 +89,17 @@ pub struct Reproduce {
     #[arg(long)]
     pub partial: bool,
 
-    /// Cells simulated at a time [default: one per core]
+    /// Cells simulated at a time [default: one per core]; a GPU measures one at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
 
     /// The GPU to measure on, by its UUID [default: the first of CUDA_VISIBLE_DEVICES, else the driver's first]
     #[arg(long, value_name = "UUID")]
     pub device: Option<String>,
+
+    /// On a GPU: without a container, also where an engine could pass the GPU through
+    #[arg(long)]
+    pub native: bool,
 
     /// Why the backend was chosen; xtask, which decides, passes it on.
     #[arg(long, hide = true, default_value = "asked for with --backend sim")]
@@ -157,10 +161,17 @@ impl Reproduce {
             partial,
             jobs,
             device,
+            native,
             backend_reason: _,
         } = self;
         let mut arguments: Vec<OsString> = Vec::new();
-        let switches = [("--quick", quick), ("--full", full), ("--list", list), ("--partial", partial)];
+        let switches = [
+            ("--quick", quick),
+            ("--full", full),
+            ("--list", list),
+            ("--partial", partial),
+            ("--native", native),
+        ];
         arguments.extend(switches.iter().filter(|(_, on)| **on).map(|(name, _)| name.into()));
         let mut add = |name: &str, value: OsString| arguments.extend([name.into(), value]);
         let backend = match backend {
@@ -356,7 +367,7 @@ mod tests {
             flags: Reproduce,
         }
         let all = "x --quick --list --partial --backend gpu --machine a100 --experiment fig5 --experiment fig7a \
-                   --out results/x --seeds 3 --jobs 2 --device GPU-1b2c";
+                   --out results/x --seeds 3 --jobs 2 --device GPU-1b2c --native";
         for line in ["x", "x --full", all] {
             let typed = <Cli as clap::Parser>::parse_from(line.split_whitespace()).flags;
             let passed = [OsString::from("x")].into_iter().chain(typed.arguments());
