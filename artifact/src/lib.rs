@@ -20,6 +20,7 @@ pub mod files;
 pub mod golden;
 pub mod gpu;
 pub mod h200_check;
+pub mod host_cost;
 pub mod key;
 pub mod library;
 pub mod measures;

@@ -14,7 +14,7 @@ from pathlib import Path
 MS = 1_000_000
 
 parser = argparse.ArgumentParser()
-for name in ("mode", "arrivals", "stack", "ready", "go", "stop", "out"):
+for name in ("mode", "arrivals", "stack", "busy-share", "ready", "go", "stop", "out"):
     parser.add_argument(f"--{name}")
 parser.add_argument("--seconds", type=float)
 parser.add_argument("--units", type=int)
