@@ -24,7 +24,7 @@ pub struct Record {
     /// When iterations of the training ended, ns; only of a timeline.
     pub iteration_ends: Vec<u64>,
     /// What the runtime counted in a measured cell.
-    pub runtime: Option<Runtime>,
+    pub runtime: Option<Box<Runtime>>,
 }
 
 /// The numbers of one cell that tables are made of. Times are integer nanoseconds or ratios of them.
@@ -48,7 +48,7 @@ pub struct Measures {
     /// Mean of the truncated service times, ns: upstream shapes traffic from it.
     pub truncated_mean_ns: Option<u64>,
     /// As [`Record::runtime`].
-    pub runtime: Option<Runtime>,
+    pub runtime: Option<Box<Runtime>>,
 }
 
 impl Measures {

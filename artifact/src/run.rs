@@ -283,7 +283,7 @@ impl<'a> Run<'a> {
                 (Kind::Timeline, Some(ends)) => ends,
                 _ => Vec::new(),
             },
-            runtime,
+            runtime: runtime.map(Box::new),
         })
     }
 }

@@ -56,7 +56,7 @@ struct CellFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     iterations: Option<FileTable>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    runtime: Option<Runtime>,
+    runtime: Option<Box<Runtime>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -352,7 +352,8 @@ mod tests {
         // A server that served nothing is there too.
         let peers = vec![record().requests, Vec::new(), record().requests];
         let more = Record { peers, iteration_ends: vec![5, 9], best_effort: None, ..record() };
-        let runtime = Some(Runtime { substrate: "mps".to_owned(), admitted: 3, ..Runtime::default() });
+        let counted = Runtime { substrate: "mps".to_owned(), admitted: 3, ..Runtime::default() };
+        let runtime = Some(Box::new(counted));
         let more = Record { runtime, ..more };
         store.write(&inputs(2), Ok(&more)).unwrap();
         assert_eq!(store.read(&inputs(2)), Stored::Done(more));

@@ -48,7 +48,7 @@ pub fn to_csv(cells: &[Cell], finished: &[Finished]) -> Result<Vec<u8>> {
             profiled,
             unprotected,
             overflows,
-        }) = &measures.runtime
+        }) = measures.runtime.as_deref()
         else {
             continue;
         };
