@@ -65,8 +65,6 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         (Some(device), None) => flags::device_folder(&device.name, flags.size()),
         (_, out) => flags::out_folder(out.as_deref(), flags.machine, executor.backend(), flags.size()),
     };
-    let store = Store::open(&folder)?;
-    of_one_origin(&folder, &library.machine_label, executor.backend())?;
     let planned: Vec<&Experiment> = plan.tables.iter().map(|table| &table.experiment).collect();
     let mut invocation = Invocation::begin(
         &root,
@@ -76,6 +74,9 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         &planned,
         executor.device(),
     );
+    // After the programs that the facts come from: a killed run's lock would outlive it in one that was just starting.
+    let store = Store::open(&folder)?;
+    of_one_origin(&folder, &library.machine_label, executor.backend())?;
     let traffic = Traffic::new(&root);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build().context("cannot start threads")?;
     let run = Run::new(&plan, &library, &traffic, executor, &store);
