@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use workloads::profile::ProfileSet;
 
 /// How much of a program's stderr is kept of a failure: its last lines, and of them so many characters.
-const LAST_LINES: usize = 6;
-const LAST_CHARS: usize = 400;
+const LAST_LINES: usize = 8;
+const LAST_CHARS: usize = 800;
 
 /// The folder of the cell's daemon, below its private one.
 pub const DAEMON: &str = "run";
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(last_words(" \n"), "nothing on stderr");
         assert_eq!(last_words("a\n\n b\u{1b}[0m\n"), "a | b[0m");
         let long: String = (0..100).map(|k| format!("line {k}\n")).collect();
-        assert_eq!(last_words(&long), "line 94 | line 95 | line 96 | line 97 | line 98 | line 99");
-        assert_eq!(last_words(&"x".repeat(500)), format!("... {}", "x".repeat(400)));
+        assert_eq!(last_words(&long), "line 92 | line 93 | line 94 | line 95 | line 96 | line 97 | line 98 | line 99");
+        assert_eq!(last_words(&"x".repeat(900)), format!("... {}", "x".repeat(800)));
     }
 }
