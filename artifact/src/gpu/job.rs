@@ -225,7 +225,10 @@ mod tests {
         assert_eq!(last_words(" \n"), "nothing on stderr");
         assert_eq!(last_words("a\n\n b\u{1b}[0m\n"), "a | b[0m");
         let long: String = (0..100).map(|k| format!("line {k}\n")).collect();
-        assert_eq!(last_words(&long), "line 92 | line 93 | line 94 | line 95 | line 96 | line 97 | line 98 | line 99");
+        assert_eq!(
+            last_words(&long),
+            "line 92 | line 93 | line 94 | line 95 | line 96 | line 97 | line 98 | line 99"
+        );
         assert_eq!(last_words(&"x".repeat(900)), format!("... {}", "x".repeat(800)));
     }
 }
