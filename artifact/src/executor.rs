@@ -1,18 +1,57 @@
-//! What turns a cell into samples: the simulator, or a stand-in that costs nothing and tests the rest.
+//! What turns a cell into samples: the simulator, a GPU ([`crate::gpu`]), or a stand-in that costs nothing and tests the
+//! rest.
 
 use crate::cell::Cell;
+use crate::gpu::{Device, Runtime};
 use anyhow::Result;
 use sim::{Outcome, Progress, Request, Scenario, Traffic};
+use std::collections::BTreeMap;
 use std::time::Duration;
+use workloads::profile::ProfileSet;
 
-/// Runs one cell. The same cell gives the same outcome, whatever else runs beside it.
+/// What became of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub outcome: Outcome,
+    /// What the runtime counted; `None` where it was not involved.
+    pub runtime: Option<Runtime>,
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Answer {
+        Answer { outcome, runtime: None }
+    }
+}
+
+/// Runs one cell. The same cell gives the same outcome, or measures the same, whatever other cells there are.
 pub trait Executor: Sync {
     /// As in the column `backend`.
     fn backend(&self) -> &'static str;
 
+    /// The device that cells are measured on, one at a time; `None` where they are computed.
+    fn device(&self) -> Option<&Device> {
+        None
+    }
+
+    /// Called once before everything below: the recordings that the jobs of this run stand for.
+    fn begin(&self, _set: ProfileSet) {}
+
+    /// Why a cell cannot be run by this executor; `None` when it can.
+    fn skip(&self, _cell: &Cell) -> Option<String> {
+        None
+    }
+
+    /// What determines a cell in place of the machine's model and the recorded programs, where those do not.
+    ///
+    /// # Errors
+    /// A file that belongs to it cannot be read.
+    fn inputs(&self, _cell: &Cell) -> Result<Option<BTreeMap<String, String>>> {
+        Ok(None)
+    }
+
     /// # Errors
     /// Anything that keeps this cell from having a result; the other cells go on.
-    fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Outcome>;
+    fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Answer>;
 }
 
 /// The simulator.
@@ -23,8 +62,8 @@ impl Executor for Simulator {
         "sim"
     }
 
-    fn run(&self, _cell: &Cell, scenario: &Scenario) -> Result<Outcome> {
-        sim::simulate(scenario)
+    fn run(&self, _cell: &Cell, scenario: &Scenario) -> Result<Answer> {
+        sim::simulate(scenario).map(Answer::from)
     }
 }
 
@@ -43,7 +82,7 @@ impl Executor for Fake {
         "fake"
     }
 
-    fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Outcome> {
+    fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Answer> {
         std::thread::sleep(self.cell_time);
         if let Some(text) = &self.fail
             && cell.to_string().contains(text)
@@ -100,6 +139,7 @@ impl Executor for Fake {
             iteration_ends: scenario.best_effort.iter().map(ends).collect(),
             end_ns,
             counters: sim::Counters::default(),
-        })
+        }
+        .into())
     }
 }

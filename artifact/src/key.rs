@@ -30,6 +30,8 @@ pub struct Parts<'a> {
     pub span_ns: u64,
     /// Requests of a closed loop.
     pub closed_loop: Option<u64>,
+    /// In place of machine and programs where a cell is measured, see [`crate::executor::Executor::inputs`].
+    pub measured: Option<BTreeMap<String, String>>,
 }
 
 impl Inputs {
@@ -43,14 +45,23 @@ impl Inputs {
         if parts.backend == "sim" {
             put("simulator", sim::VERSION.to_string());
         }
-        put("machine", sha256(values(parts.machine).as_bytes()));
-        put("kind", cell.kind.name().to_owned());
-        put("system", format!("{} {}", cell.system, parts.system.parameters()));
-        for (name, program) in [("inference", parts.inference), ("training", parts.training)] {
-            if let Some(program) = program {
-                put(name, format!("{} {}", program.id, sha256(format!("{program:?}").as_bytes())));
+        match &parts.measured {
+            Some(measured) => {
+                for (name, value) in measured {
+                    put(name, value.clone());
+                }
+            }
+            None => {
+                put("machine", sha256(values(parts.machine).as_bytes()));
+                for (name, program) in [("inference", parts.inference), ("training", parts.training)] {
+                    if let Some(program) = program {
+                        put(name, format!("{} {}", program.id, sha256(format!("{program:?}").as_bytes())));
+                    }
+                }
             }
         }
+        put("kind", cell.kind.name().to_owned());
+        put("system", format!("{} {}", cell.system, parts.system.parameters()));
         if let Some(arrivals) = parts.arrivals {
             put("trace", arrivals.label.clone());
             put("arrivals", format!("{} {}", arrivals.times_ns.len(), traffic::digest(&arrivals.times_ns)));
@@ -174,6 +185,7 @@ mod tests {
                 peers: &[],
                 span_ns: 5,
                 closed_loop: None,
+                measured: None,
             },
         )
     }

@@ -1,5 +1,6 @@
 //! The jobs and the machine of a run, each read once.
 
+use crate::gpu::Device;
 use crate::root::Root;
 use anyhow::{Context, Result, anyhow};
 use sim::{Kind, Launch, Machine, Program, Segment};
@@ -14,6 +15,8 @@ pub struct Library {
     pub machine: Machine,
     /// As in the column `machine`.
     pub machine_label: String,
+    /// Cells are measured, in real time, on the device that the label names; programs and machine only size them.
+    pub measured: bool,
     programs: BTreeMap<String, std::result::Result<Program, String>>,
 }
 
@@ -58,13 +61,29 @@ impl Library {
         if set != ProfileSet::Stock {
             machine_label += &format!(", {set} profiles");
         }
-        Ok(Library { machine: model, machine_label, programs })
+        Ok(Library { machine: model, machine_label, measured: false, programs })
     }
 
     /// The same programs on another model of the machine.
     pub fn with_machine(&self, machine: Machine) -> Library {
-        let Library { machine_label, programs, .. } = self;
-        Library { machine, machine_label: machine_label.clone(), programs: programs.clone() }
+        let Library { machine_label, measured, programs, .. } = self;
+        Library {
+            machine,
+            machine_label: machine_label.clone(),
+            measured: *measured,
+            programs: programs.clone(),
+        }
+    }
+
+    /// The same for cells that are measured on this device.
+    pub fn on_device(mut self, device: &Device, set: ProfileSet, root: &Root) -> Library {
+        self.machine.memory_bytes = device.memory_bytes;
+        self.machine_label = device.label(root);
+        if set != ProfileSet::Stock {
+            self.machine_label += &format!(", {set} stack");
+        }
+        self.measured = true;
+        self
     }
 
     /// The first workload without a usable profile, and why.
@@ -80,7 +99,7 @@ impl Library {
         let machine =
             Machine::parse(include_str!("../../machines/h200.toml")).context("in machines/h200.toml")?;
         let programs = ids.map(|id| (id.to_owned(), Ok(fake_program(id)))).collect();
-        Ok(Library { machine, machine_label: "fake".to_owned(), programs })
+        Ok(Library { machine, machine_label: "fake".to_owned(), measured: false, programs })
     }
 
     /// Lets a made-up program need this much memory.

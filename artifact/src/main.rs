@@ -3,6 +3,8 @@
 use anyhow::{Context, Result};
 use artifact::cmd;
 use artifact::executor::{Fake, Simulator};
+use artifact::gpu::{self, Gpu};
+use artifact::root::Root;
 use clap::{Args, Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -65,6 +67,11 @@ struct FakeRun {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = stop_on_signals().and_then(|()| match cli.verb {
+        Verb::Reproduce(flags) if flags.backend == flags::Backend::Gpu => {
+            let gpu = Gpu::find(&Root::find()?, flags.device.as_deref())?;
+            cmd::reproduce::run(&flags, &gpu)
+        }
+        // xtask, which looks for a GPU, says which of the two it is.
         Verb::Reproduce(flags) => cmd::reproduce::run(&flags, &Simulator),
         Verb::Verify(flags) => cmd::verify::run(&flags),
         Verb::Compare(flags) => cmd::compare::run(&flags),
@@ -97,12 +104,14 @@ fn clipped(message: &str) -> String {
     message.lines().map(clip).collect::<Vec<_>>().join("\n")
 }
 
-/// Ends at once on Ctrl-C: what is stored is whole at any moment, so there is nothing to wait for.
+/// Ends on Ctrl-C: what is stored is whole at any moment, so there is nothing to wait for but the programs of a cell that
+/// is being measured.
 fn stop_on_signals() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot take over Ctrl-C")?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             eprintln!("\ninterrupted: finished cells are kept, and the same command goes on from there");
+            gpu::stop_all();
             std::process::exit(128 + signal);
         }
     });

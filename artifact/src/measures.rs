@@ -1,6 +1,7 @@
 //! What one finished cell says by itself, before it is compared with others.
 
 use crate::compare::interval;
+use crate::gpu::Runtime;
 use crate::stats::{self, Summary};
 use sim::{Progress, Request};
 
@@ -22,6 +23,8 @@ pub struct Record {
     pub peers: Vec<Vec<Request>>,
     /// When iterations of the training ended, ns; only of a timeline.
     pub iteration_ends: Vec<u64>,
+    /// What the runtime counted in a measured cell.
+    pub runtime: Option<Box<Runtime>>,
 }
 
 /// The numbers of one cell that tables are made of. Times are integer nanoseconds or ratios of them.
@@ -44,6 +47,8 @@ pub struct Measures {
     pub be_rate_hz: Option<f64>,
     /// Mean of the truncated service times, ns: upstream shapes traffic from it.
     pub truncated_mean_ns: Option<u64>,
+    /// As [`Record::runtime`].
+    pub runtime: Option<Box<Runtime>>,
 }
 
 impl Measures {
@@ -78,6 +83,7 @@ impl Measures {
             end_to_end_ns,
             utilisation,
             overloaded,
+            runtime: record.runtime.clone(),
         }
     }
 }
@@ -110,6 +116,7 @@ mod tests {
             best_effort: Some(Progress { iterations: 3, partial: 0.5, elapsed_ns: 500_000_000 }),
             peers: Vec::new(),
             iteration_ends: Vec::new(),
+            runtime: None,
         };
         let m = Measures::of("k".to_owned(), &record, true);
         assert_eq!(m.service_ns.unwrap().mean, 125.0);
@@ -148,6 +155,7 @@ mod tests {
             requests,
             best_effort: None,
             iteration_ends: Vec::new(),
+            runtime: None,
             peers: Vec::new(),
         };
         let m = Measures::of("k".to_owned(), &record, true);

@@ -5,6 +5,7 @@
 
 use crate::experiment::Experiment;
 use crate::h200_check;
+use crate::host_cost::{self, HostCost, Mechanism};
 use crate::library::Library;
 use crate::root::Root;
 use anyhow::{Context, Result};
@@ -87,12 +88,7 @@ pub fn rows(root: &Root, experiments: &[&Experiment], library: &Library) -> Resu
         }));
     }
     rows.push(missing("MPS alone", "throughput", "no measurement of a training alone as an MPS client"));
-    let no_runtime = "no number until a runtime interposes CUDA calls; the simulator charges nothing for it";
-    for mechanism in ["hook", "admission"] {
-        for quantity in ["latency", "throughput"] {
-            rows.push(missing(mechanism, quantity, no_runtime));
-        }
-    }
+    rows.extend(host_costs(&host_cost::load(root, &machine.name)?, library, &servers, &trainings));
     rows.push(missing(
         "profiling, cold start",
         "throughput",
@@ -146,6 +142,37 @@ pub fn rows(root: &Root, experiments: &[&Experiment], library: &Library) -> Resu
         row.machine.clone_from(&library.machine_label);
     }
     Ok(rows)
+}
+
+/// What the runtime's own code costs the host, where it was measured; the simulator charges nothing for it.
+fn host_costs(costs: &[HostCost], library: &Library, servers: &[&String], trainings: &[&String]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (mechanism, name) in [(Mechanism::Hook, "hook"), (Mechanism::Admission, "admission")] {
+        let Some(measured) = costs.iter().find(|cost| cost.mechanism == mechanism) else {
+            let reason = format!("not measured on this machine: {} has no number", host_cost::NAME);
+            rows.extend(["latency", "throughput"].map(|quantity| missing(name, quantity, &reason)));
+            continue;
+        };
+        let constant = measured.constant();
+        let cost = Cost::of(
+            name,
+            &constant,
+            "once per launch call, all of it added as if the device always waited for its host",
+        );
+        let more = |program: &Program| host_cost::launch_calls(program) * measured.launch_ns;
+        match mechanism {
+            Mechanism::Hook => {
+                let row = |id: &&String| cost.row(id, library, |program| Paid::Latency(more(program)));
+                rows.extend(servers.iter().map(row));
+            }
+            Mechanism::Admission => {
+                rows.push(missing(name, "latency", "no policy is asked about high-priority launches"));
+            }
+        }
+        let row = |id: &&String| cost.row(id, library, |program| Paid::Throughput(more(program)));
+        rows.extend(trainings.iter().map(row));
+    }
+    rows
 }
 
 /// Time that a request or an iteration takes longer, ns.
@@ -300,6 +327,38 @@ mod tests {
         close(of("slicing", "resnet50-train", "assumed"), 0.0);
         // 1.752 ms against 1.595 ms, as measured.
         close(of("MPS alone", "bert-base-384-infer", "measured"), 1.752 / 1.595 - 1.0);
+    }
+
+    #[test]
+    fn what_the_runtime_costs_the_host_by_hand() {
+        let (_, library) = found();
+        let (server, training) = ("bert-infer".to_owned(), "resnet50-train".to_owned());
+        let cost = |mechanism, launch_ns| HostCost {
+            machine: "h200".to_owned(),
+            mechanism,
+            launch_ns,
+            source: "s".to_owned(),
+        };
+        let costs = [cost(Mechanism::Hook, 200.0), cost(Mechanism::Admission, 2_000.0)];
+        let rows = host_costs(&costs, &library, &[&server], &[&training]);
+        let of = |mechanism: &str, quantity: &str| {
+            let mut found = rows.iter().filter(|row| row.mechanism == mechanism && row.quantity == quantity);
+            (found.next().unwrap().overhead, found.next())
+        };
+        // A request or iteration of 2 ms, launched by one call.
+        assert!((of("hook", "latency").0.unwrap() - 0.0001).abs() < 1e-12);
+        assert!((of("admission", "throughput").0.unwrap() - 2.0 / 2_002.0).abs() < 1e-12);
+        assert_eq!(of("admission", "latency"), (None, None));
+        assert!(rows.iter().filter(|row| row.overhead.is_some()).all(|row| row.origin == "measured"));
+        // Without the file there are reasons.
+        let rows = host_costs(&[], &library, &[&server], &[&training]);
+        assert!(rows.len() == 4 && rows.iter().all(|row| row.reason.contains("host-cost.toml")), "{rows:?}");
+        // Called one by one.
+        let mut program = library.program("bert-infer").unwrap().clone();
+        program.segments[0].graph = false;
+        program.segments[0].repeat = 3;
+        program.segments[0].launches = vec![launch(1, 1); 4];
+        assert_eq!(host_cost::launch_calls(&program), 12.0);
     }
 
     #[test]

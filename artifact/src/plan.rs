@@ -4,6 +4,7 @@ mod kinds;
 
 use crate::cell::{Cell, Kind, Span};
 use crate::experiment::Experiment;
+use crate::gpu::START_SECONDS;
 use crate::library::Library;
 use crate::traffic;
 use anyhow::{Result, ensure};
@@ -52,6 +53,13 @@ impl Plan {
             plan.tables.push(Table { experiment, rows });
         }
         Ok(plan)
+    }
+
+    /// Marks the cells that cannot be run, with the reason.
+    pub fn skip(&mut self, why: impl Fn(&Cell) -> Option<String>) {
+        for row in self.tables.iter_mut().flat_map(|table| &mut table.rows) {
+            row.skip = row.skip.take().or_else(|| why(&self.cells[row.cell]));
+        }
     }
 
     fn rows(&mut self, e: &Experiment, library: &Library) -> Result<Vec<Planned>> {
@@ -150,7 +158,15 @@ impl Plan {
             let _ = writeln!(
                 text,
                 "  {:>4}  {:13} {:21} {:22} {:24} {:>5} {:>4} {:>10} {:>8}",
-                "cell", "kind", "system", "inference", "training", "load", "seed", "simulated", "wall"
+                "cell",
+                "kind",
+                "system",
+                "inference",
+                "training",
+                "load",
+                "seed",
+                if library.measured { "span" } else { "simulated" },
+                "wall"
             );
             for row in &table.rows {
                 let cell = &self.cells[row.cell];
@@ -158,7 +174,7 @@ impl Plan {
                 let (mut simulated, mut wall) = ("-".to_owned(), "-".to_owned());
                 if let Some(seconds) = simulated_seconds(cell, library).filter(|_| row.skip.is_none()) {
                     simulated = format!("{seconds:.0} s");
-                    wall = format!("{:.1} s", seconds / pace(cell));
+                    wall = format!("{:.1} s", wall_seconds(cell, library).unwrap_or_default());
                 }
                 let _ = writeln!(
                     text,
@@ -187,14 +203,23 @@ impl Plan {
         for (_, cell) in self.cells.iter().enumerate().filter(|(index, _)| !skipped.contains(index)) {
             if let Some(seconds) = simulated_seconds(cell, library) {
                 simulated += seconds;
-                wall += seconds / pace(cell);
+                wall += wall_seconds(cell, library).unwrap_or_default();
             }
         }
+        let jobs = if library.measured { 1 } else { jobs };
         let minutes = wall / jobs as f64 / 60.0;
         let about = match minutes {
             m if m < 120.0 => format!("{m:.1} minutes"),
             m => format!("{:.1} hours", m / 60.0),
         };
+        if library.measured {
+            return format!(
+                "{} cells, {} of them run, {simulated:.0} seconds of measuring; about {about}, one at a time ({START_SECONDS} s to \
+                 start and warm up each program; a cell that is stored already costs nothing)\n",
+                self.cells.len(),
+                self.cells.len() - skipped.len()
+            );
+        }
         format!(
             "{} cells, {simulated:.0} simulated seconds; about {about} with {jobs} at a time (estimated from rates \
              measured on one core; a cell that is stored already costs nothing)\n",
@@ -263,6 +288,20 @@ pub fn simulated_seconds(cell: &Cell, library: &Library) -> Option<f64> {
         Kind::SoloStream => (closed_loop_requests(cell, mean_ns) * mean_ns) as f64 / 1e9,
         _ => traffic::span_ns(cell, mean_ns) as f64 / 1e9,
     })
+}
+
+/// How long a cell takes: of one core when it is simulated, of the device when it is measured. `None` without a profile.
+pub fn wall_seconds(cell: &Cell, library: &Library) -> Option<f64> {
+    let seconds = simulated_seconds(cell, library)?;
+    if !library.measured {
+        return Some(seconds / pace(cell));
+    }
+    let programs = match cell.kind {
+        Kind::SoloStream | Kind::SoloPaced | Kind::SoloTraining => 1.0,
+        Kind::Pair | Kind::Timeline => 2.0,
+        Kind::Crowd { clients, .. } => f64::from(clients),
+    };
+    Some(seconds + programs * START_SECONDS)
 }
 
 /// As [`rate`] for a cell: every event of a crowd concerns all of its servers.

@@ -74,8 +74,8 @@ pub fn command(arguments: &[String], root: &Path, home: Option<&Path>) -> String
         shown.push(Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned());
     }
     while let Some(argument) = rest.next() {
-        // The text that xtask passes on has a field of its own.
-        if argument == "--backend-reason" {
+        // The text that xtask passes on has a field of its own, and a UUID means nothing on another machine.
+        if ["--backend-reason", "--device"].contains(&argument.as_str()) {
             rest.next();
             continue;
         }
@@ -127,6 +127,8 @@ mod tests {
             "relative/it's",
             "--backend-reason",
             "no usable GPU because /home/ann",
+            "--device",
+            "GPU-1234",
             "--jobs",
             "2",
         ]

@@ -1,7 +1,7 @@
 //! Runs the cells of a plan: first those that need nothing, then those whose arrivals depend on them.
 
 use crate::cell::{Cell, Kind};
-use crate::executor::Executor;
+use crate::executor::{Answer, Executor};
 use crate::key::{Inputs, Parts};
 use crate::library::{Library, one_line};
 use crate::measures::{Measures, Record};
@@ -84,8 +84,11 @@ impl<'a> Run<'a> {
         let (later, first): (Vec<_>, Vec<_>) = cells.into_iter().partition(|(_, cell)| cell.is_paced());
         let mut finished: Vec<Option<Finished>> = vec![None; self.plan.cells.len()];
         for mut phase in [first, later] {
-            // The longest first, so that no thread is left with one at the end.
-            phase.sort_by(|a, b| cost(b.1, self.library).total_cmp(&cost(a.1, self.library)));
+            // The longest first, so that no thread is left with one at the end. On a device there is one, and baselines come
+            // first, as planned.
+            if !self.library.measured {
+                phase.sort_by(|a, b| cost(b.1, self.library).total_cmp(&cost(a.1, self.library)));
+            }
             let done = phase
                 .into_iter()
                 .par_bridge()
@@ -180,6 +183,7 @@ impl<'a> Run<'a> {
                 peers: &peers,
                 span_ns,
                 closed_loop,
+                measured: self.executor.inputs(cell)?,
             },
         );
         let high = match (inference, &arrivals, closed_loop) {
@@ -250,15 +254,14 @@ impl<'a> Run<'a> {
         trace: Option<String>,
     ) -> Result<Record> {
         // A broken invariant in one cell must not take the others with it.
-        let outcome =
-            catch_unwind(AssertUnwindSafe(|| self.executor.run(cell, scenario))).unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-                Err(anyhow!(
-                    "the {} backend stopped with a broken invariant: {text}",
-                    self.executor.backend()
-                ))
-            })?;
+        let Answer { outcome, runtime } = catch_unwind(AssertUnwindSafe(|| {
+            self.executor.run(cell, scenario)
+        }))
+        .unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Err(anyhow!("the {} backend stopped with a broken invariant: {text}", self.executor.backend()))
+        })?;
         for requests in std::iter::once(&outcome.requests).chain(&outcome.best_effort_requests) {
             samples::check(requests).context("the backend's answer")?;
         }
@@ -280,20 +283,21 @@ impl<'a> Run<'a> {
                 (Kind::Timeline, Some(ends)) => ends,
                 _ => Vec::new(),
             },
+            runtime: runtime.map(Box::new),
         })
     }
 }
 
-/// Estimated seconds on one core.
+/// Estimated seconds on one core, or on the device.
 fn cost(cell: &Cell, library: &Library) -> f64 {
-    plan::simulated_seconds(cell, library).unwrap_or(0.0) / plan::pace(cell)
+    plan::wall_seconds(cell, library).unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cell::{Load, Source, Span};
-    use crate::executor::Fake;
+    use crate::executor::{Answer, Fake};
     use crate::experiment::{Experiment, Form};
     use crate::root::Root;
     use sim::{Outcome, Request};
@@ -307,7 +311,7 @@ mod tests {
             "fake"
         }
 
-        fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Outcome> {
+        fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Answer> {
             let request = |start_ns| Request { arrival_ns: start_ns, start_ns, end_ns: start_ns + 1_000_000 };
             let requests = match (cell.kind, cell.system.as_str()) {
                 (Kind::Pair, "mps") => Vec::new(),
@@ -323,7 +327,8 @@ mod tests {
                 iteration_ends: Vec::new(),
                 end_ns: scenario.span_ns,
                 counters: Default::default(),
-            })
+            }
+            .into())
         }
     }
 
@@ -336,7 +341,7 @@ mod tests {
             "fake"
         }
 
-        fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Outcome> {
+        fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Answer> {
             if let Some((_, sim::Traffic::Paced(times))) = &scenario.high {
                 self.0.lock().unwrap().insert(cell.clone(), times.to_vec());
             }

@@ -2,6 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::files;
+use crate::gpu::Device;
 use crate::library::RECORDED_ON;
 use crate::provenance;
 use crate::root::Root;
@@ -75,6 +76,9 @@ pub struct Invocation {
     /// At which level our own systems hold kernels back.
     #[serde(default)]
     pub levels: BTreeMap<String, String>,
+    /// The GPU that cells were measured on and its state at the start, the versions of what ran on it; none for the simulator.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub device: BTreeMap<String, String>,
     /// Simulated seconds per second on one core, by system, of the cells executed this time.
     #[serde(default)]
     pub simulated_seconds_per_second: BTreeMap<String, f64>,
@@ -88,6 +92,7 @@ impl Invocation {
         jobs: usize,
         machine: &str,
         experiments: &[&Experiment],
+        device: Option<&Device>,
     ) -> Invocation {
         let git = |arguments: &[&str]| {
             let command = cmd("git", arguments).dir(root.path()).stderr_null();
@@ -117,6 +122,7 @@ impl Invocation {
             experiments: experiments.iter().map(|experiment| experiment.id.clone()).collect(),
             inputs: provenance::inputs(root, machine, RECORDED_ON, experiments),
             levels: provenance::levels(experiments),
+            device: device.map(Device::facts).unwrap_or_default(),
             ..Invocation::default()
         }
     }
@@ -129,8 +135,9 @@ impl Invocation {
         self.cells_executed = tally.executed as u64;
         self.cells_failed = tally.failed as u64;
         self.cells_skipped = tally.skipped as u64;
+        // A device runs in real time.
         self.simulated_seconds_per_second = (tally.pace.iter())
-            .filter(|(_, (_, wall))| *wall > 0.0)
+            .filter(|(_, (_, wall))| *wall > 0.0 && self.device.is_empty())
             .map(|(system, (simulated, wall))| (system.clone(), (simulated / wall * 100.0).round() / 100.0))
             .collect();
     }
@@ -220,7 +227,7 @@ impl Built {
 }
 
 /// The processor's name, as Linux tells it.
-fn cpu() -> String {
+pub(crate) fn cpu() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
     line.and_then(|line| line.split_once(':'))

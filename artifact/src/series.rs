@@ -184,6 +184,7 @@ mod tests {
             best_effort: None,
             peers: Vec::new(),
             iteration_ends: vec![4 * S, 8 * S, 12 * S, 29 * S, 30 * S],
+            runtime: None,
         }
     }
 

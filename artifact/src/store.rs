@@ -2,6 +2,7 @@
 //! killed at any moment and goes on where it was.
 
 use crate::files::{PARTIAL, cannot_write, sync_folder, write_synced};
+use crate::gpu::Runtime;
 use crate::key::{self, Inputs};
 use crate::library::one_line;
 use crate::measures::Record;
@@ -54,6 +55,8 @@ struct CellFile {
     /// [`ITERATIONS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     iterations: Option<FileTable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime: Option<Box<Runtime>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -161,6 +164,7 @@ impl Store {
                 best_effort: None,
                 peers: None,
                 iterations: None,
+                runtime: None,
             };
             match result {
                 Ok(record) => {
@@ -178,6 +182,7 @@ impl Store {
                         partial: p.partial,
                         elapsed_ns: p.elapsed_ns,
                     });
+                    file.runtime.clone_from(&record.runtime);
                     write_synced(&temporary.path().join(SAMPLES), &bytes)?;
                     let write = |name: &str, count: usize, bytes: Vec<u8>| -> Result<Option<FileTable>> {
                         write_synced(&temporary.path().join(name), &bytes)?;
@@ -297,6 +302,7 @@ pub fn read_any(folder: &Path) -> Result<(Inputs, Stored)> {
             Some(table) => samples::decode_ends(beside(folder, ITERATIONS, &table.sha256)?, table.count)
                 .with_context(|| ITERATIONS.to_owned())?,
         },
+        runtime: file.runtime,
     };
     Ok((inputs, Stored::Done(record)))
 }
@@ -329,6 +335,7 @@ mod tests {
             best_effort: Some(Progress { iterations: 7, partial: 0.1, elapsed_ns: 12 }),
             peers: Vec::new(),
             iteration_ends: Vec::new(),
+            runtime: None,
         }
     }
 
@@ -345,6 +352,9 @@ mod tests {
         // A server that served nothing is there too.
         let peers = vec![record().requests, Vec::new(), record().requests];
         let more = Record { peers, iteration_ends: vec![5, 9], best_effort: None, ..record() };
+        let counted = Runtime { substrate: "mps".to_owned(), admitted: 3, ..Runtime::default() };
+        let runtime = Some(Box::new(counted));
+        let more = Record { runtime, ..more };
         store.write(&inputs(2), Ok(&more)).unwrap();
         assert_eq!(store.read(&inputs(2)), Stored::Done(more));
         fs::write(run.path().join("cells").join(inputs(2).key()).join(PEERS), b"PAR1").unwrap();

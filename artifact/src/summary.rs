@@ -234,6 +234,7 @@ mod tests {
             best_effort: Some(Progress { iterations, partial: 0.0, elapsed_ns: 1_000_000_000 }),
             peers: Vec::new(),
             iteration_ends: Vec::new(),
+            runtime: None,
         };
         Finished::Ok(Box::new(Measures::of("k".to_owned(), &record, true)))
     }

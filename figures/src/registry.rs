@@ -270,7 +270,7 @@ pub static ENTRIES: &[Entry] = &[
     },
     Entry {
         id: "table3",
-        title: "What each mechanism alone costs: assumed inputs, with source",
+        title: "What each mechanism alone costs: inputs, with source",
         experiments: &[],
         records: &["mechanisms.csv"],
         aliases: &["overhead-sources"],

@@ -56,7 +56,9 @@ pub fn render(title: &str, path: &Path) -> Result<(String, String)> {
         out.end();
         machine = text("machine").to_owned();
     }
-    let origin = format!("**SIMULATED ({machine} model)**: assumed inputs, with source; no result of a run.");
+    let origin = format!(
+        "**SIMULATED ({machine} model)**: inputs of the model, with origin and source; no result of a run."
+    );
     let text = format!("{origin}\n\n# {title}\n\n{}\n{NOTES}\n{origin}\n", table.finish());
     Ok((text, out.finish()))
 }

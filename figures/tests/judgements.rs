@@ -68,9 +68,9 @@ order,demo,p99-overhead,mean,ascending,tgs,mps,,,1,not run,not run,,,,0,,,,,,,,0
 fn costs_as_readers_see_them() {
     let read = drawn(CLAIMS, MECHANISMS);
     assert_snapshot!(head(&read("table3.md")), @r#"
-**SIMULATED (h200 model)**: assumed inputs, with source; no result of a run.
+**SIMULATED (h200 model)**: inputs of the model, with origin and source; no result of a run.
 
-# What each mechanism alone costs: assumed inputs, with source
+# What each mechanism alone costs: inputs, with source
 
 | mechanism | job | quantity | better | origin | source, or why there is no number | alone | with it | overhead |
 | --- | --- | --- | --- | --- | --- | ---: | ---: | ---: |
@@ -78,7 +78,9 @@ fn costs_as_readers_see_them() {
 | hook |  | latency | lower |  | no runtime |  |  |  |
 | slicing | bert-train | throughput | higher | assumed | 7000 ns per slice; common figure | 20.000 1/s | 19.000 1/s | 5.0 % |
 "#);
-    assert!(read("table3.md").ends_with("assumed inputs, with source; no result of a run.\n"));
+    assert!(
+        read("table3.md").ends_with("inputs of the model, with origin and source; no result of a run.\n")
+    );
 }
 
 #[test]

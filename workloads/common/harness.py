@@ -16,6 +16,7 @@ from common.base import Options, Workload, add_stack_option
 from common.loops import (
     closed_loop,
     command_loop,
+    input_wait,
     poisson,
     server_loop,
     warm_up,
@@ -28,6 +29,8 @@ def parse(kind: str) -> argparse.Namespace:
     modes = ("train",) if kind == "training" else ("closed", "paced")
     parser.add_argument("--mode", choices=modes, default=modes[0])
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--units", type=int, help="end a closed or training loop after so many")
+    parser.add_argument("--busy-share", type=float, default=1.0, help="wait after iterations")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--commands", type=Path, help="folder of commands; no --mode, no --out")
     parser.add_argument("--arrivals", type=Path, help="JSON list of arrival times in seconds")
@@ -58,6 +61,7 @@ def main(program: type[Workload]) -> None:
     service_ns = args.service_ns
     if args.mode == "paced" and service_ns is None and args.arrivals is None:
         service_ns = closed_loop(workload, 1.0 if args.tiny else 3.0)["mean_ns"]
+    wait = 0.0 if args.busy_share >= 1.0 else input_wait(workload, args.busy_share)
     if args.ready is not None:
         write_atomically(args.ready, str(os.getpid()))
     while args.go is not None and not args.go.exists():
@@ -69,6 +73,6 @@ def main(program: type[Workload]) -> None:
             arrivals = poisson(args.load, service_ns, args.seconds)
         result = server_loop(workload, arrivals, args.seconds)
     else:
-        result = closed_loop(workload, args.seconds, args.stop)
+        result = closed_loop(workload, args.seconds, args.stop, args.units, wait)
     result = {"workload": program.id, "mode": args.mode, "service_ns": service_ns, **result}
     write_atomically(args.out, json.dumps(result))

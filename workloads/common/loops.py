@@ -6,6 +6,7 @@ of `time.perf_counter_ns`, on Linux CLOCK_MONOTONIC: those of several processes 
 
 import json
 import random
+import statistics
 import time
 from pathlib import Path
 from typing import Protocol
@@ -47,17 +48,43 @@ def warm_up(workload: Runnable, units: int, seconds: float) -> None:
         done += 1
 
 
-def closed_loop(workload: Runnable, seconds: float, stop: Path | None = None) -> dict:
-    samples = []
+def input_wait(workload: Runnable, busy_share: float) -> float:
+    """Seconds to wait after an iteration so that the device alone is busy for this share.
+
+    Stands for a loader that is slower than the device. The iterations are timed before
+    the run begins, when nobody else should be using the device.
+    """
+    busy_ns = statistics.median(closed_loop(workload, 60.0, units=5)["samples_ns"])
+    return busy_ns * (1.0 / busy_share - 1.0) / 1e9
+
+
+def closed_loop(
+    workload: Runnable,
+    seconds: float,
+    stop: Path | None = None,
+    units: int | None = None,
+    wait: float = 0.0,
+) -> dict:
+    """Ends after `seconds`, after `units`, or when `stop` appears. A sample includes `wait`."""
+    starts, samples = [], []
     begin = time.perf_counter_ns()
     while time.perf_counter_ns() - begin < seconds * 1e9:
-        if stop is not None and stop.exists():
+        if (stop is not None and stop.exists()) or len(samples) == units:
             break
         start = time.perf_counter_ns()
         workload.run_once()
+        if wait > 0.0:
+            time.sleep(wait)
         samples.append(time.perf_counter_ns() - start)
+        starts.append(start - begin)
     elapsed = time.perf_counter_ns() - begin
-    return {"begin_ns": begin, "elapsed_ns": elapsed, "samples_ns": samples, **summary(samples)}
+    return {
+        "begin_ns": begin,
+        "elapsed_ns": elapsed,
+        "starts_ns": starts,
+        "samples_ns": samples,
+        **summary(samples),
+    }
 
 
 def poisson(load: float, service_ns: float, seconds: float) -> list[float]:
@@ -77,7 +104,7 @@ def server_loop(workload: Runnable, arrivals: list[float], seconds: float) -> di
     The first request runs at once and stands for an arrival at time zero. Service
     time excludes waiting; end-to-end time counts from the nominal arrival.
     """
-    service, end_to_end = [], []
+    starts, service, end_to_end = [], [], []
     zero = time.perf_counter_ns()
     limit = seconds * 1e9
     nominal = 0
@@ -85,6 +112,7 @@ def server_loop(workload: Runnable, arrivals: list[float], seconds: float) -> di
         start = time.perf_counter_ns()
         workload.run_once()
         end = time.perf_counter_ns()
+        starts.append(start - zero)
         service.append(end - start)
         end_to_end.append(end - zero - nominal)
         if arrival is None or arrival >= seconds:
@@ -99,6 +127,7 @@ def server_loop(workload: Runnable, arrivals: list[float], seconds: float) -> di
     return {
         "begin_ns": zero,
         "elapsed_ns": elapsed,
+        "starts_ns": starts,
         "samples_ns": service,
         "end_to_end_ns": end_to_end,
         "end_to_end": summary(end_to_end),

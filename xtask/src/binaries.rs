@@ -25,6 +25,16 @@ impl Binaries {
         Binaries::build_packages(&["artifact", "figures", "fetch"], hint)
     }
 
+    /// As [`Binaries::build`], with the runtime that shares a GPU.
+    ///
+    /// # Errors
+    /// As [`Binaries::build`].
+    pub fn build_with_runtime() -> Result<Result<Binaries, u8>> {
+        let hint = "3 to 5 minutes on 2 cores this first time, seconds later";
+        let packages = ["artifact", "figures", "fetch", "cli", "daemon", "interpose"];
+        Binaries::build_packages(&packages, hint)
+    }
+
     /// Builds only `fetch`, so that data can come before the rest is compiled.
     ///
     /// # Errors

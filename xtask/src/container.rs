@@ -3,11 +3,13 @@
 mod arguments;
 mod engine;
 
-use crate::backend::simulator_because;
+use crate::backend::{self, Gpu};
 use crate::child::status;
-use anyhow::{Context, Result, ensure};
-use engine::Engine;
-use flags::{Container, ContainerBuild, ContainerHost, ContainerImage, ContainerReproduce};
+use anyhow::{Context, Result, bail, ensure};
+pub use engine::Engine;
+use flags::{
+    Backend, Container, ContainerBuild, ContainerHost, ContainerImage, ContainerReproduce, Reproduce,
+};
 use std::ffi::OsString;
 use std::fs;
 use std::io::IsTerminal;
@@ -15,6 +17,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 use xshell::{Shell, cmd};
+
+/// What an image for a GPU runs on: a glibc that is not older than that of the compiler's image, and CUDA's environment.
+const GPU_BASE: &str = "docker.io/nvidia/cuda:12.8.1-base-ubuntu24.04";
+
+/// What the programs import, in the versions that the kernels were recorded with.
+const GPU_PACKAGES: &str = "torch~=2.11.0 torchvision transformers~=5.17.0";
 
 /// Runs the verb.
 ///
@@ -42,7 +50,7 @@ fn build(engine: &Engine, flags: &ContainerBuild) -> Result<u8> {
     let mut command = Command::new(engine.program);
     command.arg("build").arg("--tag").arg(image);
     command.arg("--build-arg").arg(format!("REVISION={}", revision(&folder)));
-    for (name, value) in [("BASE", &flags.base), ("RUST", &flags.rust)] {
+    for (name, value) in [("BASE", &flags.base), ("RUST", &flags.rust), ("PACKAGES", &flags.packages)] {
         if let Some(value) = value {
             command.arg("--build-arg").arg(format!("{name}={value}"));
         }
@@ -61,9 +69,54 @@ fn build(engine: &Engine, flags: &ContainerBuild) -> Result<u8> {
     Ok(0)
 }
 
+/// An engine that can pass a GPU through.
+///
+/// # Errors
+/// Why there is none, in a line.
+pub fn gpu_engine() -> Result<Engine, String> {
+    let engine = Engine::find(None).map_err(|error| {
+        let text = error.to_string();
+        text.lines().next().unwrap_or_default().to_owned()
+    })?;
+    engine.passes_gpus().map(|()| engine)
+}
+
+/// `reproduce` on a GPU in the container, as the default where that is possible; says so in a line.
+///
+/// # Errors
+/// As [`run`].
+pub fn measure(flags: &Reproduce, gpu: &Gpu, engine: &Engine) -> Result<u8> {
+    eprintln!(
+        "in a container, by {} {}; --native runs the programs of this machine instead",
+        engine.program, engine.version
+    );
+    let host = ContainerHost { gpu: Some(gpu.uuid.clone()), ..ContainerHost::default() };
+    reproduce(&ContainerReproduce { host, reproduce: Reproduce { backend: Backend::Gpu, ..flags.clone() } })
+}
+
 /// `reproduce` in the container, with the same answers to `--backend` as outside.
 fn reproduce(flags: &ContainerReproduce) -> Result<u8> {
-    simulator_because(flags.reproduce.backend)?;
+    let mut flags = flags.clone();
+    if flags.reproduce.backend != Backend::Sim && flags.host.gpu.is_none() {
+        let engine = Engine::find(flags.host.image.engine)?;
+        let found = backend::find(&flags.reproduce);
+        let found = found.and_then(|gpu| engine.passes_gpus().map(|()| gpu));
+        match (found, flags.reproduce.backend) {
+            (Ok(gpu), _) => flags.host.gpu = Some(gpu.uuid),
+            (Err(reason), Backend::Gpu) => bail!(
+                "--backend gpu, but there is no GPU for a container ({reason}); `cargo xtask doctor` says what is missing"
+            ),
+            // The run in the container says that it is simulated.
+            (Err(_), _) => {}
+        }
+    }
+    // There is no engine to look for in the container.
+    flags.reproduce.native |= flags.host.gpu.is_some();
+    if flags.host.gpu.is_some() && flags.host.image.image == flags::IMAGE {
+        // Another image: with CUDA's and PyTorch's libraries it is twenty times as large.
+        flags.host.image.image = format!("{}-gpu", flags::IMAGE);
+    }
+    let flags = &flags;
     if let Some(out) = &flags.reproduce.out {
         ensure!(
             out.starts_with("results"),
@@ -77,10 +130,12 @@ fn reproduce(flags: &ContainerReproduce) -> Result<u8> {
     match inspect(&engine, &image, "{{index .Config.Labels \"org.opencontainers.image.revision\"}}")? {
         None => {
             eprintln!("there is no image {image} yet");
+            let gpu = |text: &str| flags.host.gpu.is_some().then(|| text.to_owned());
             let flags = ContainerBuild {
                 image: ContainerImage { engine: asked, image },
-                base: None,
+                base: gpu(GPU_BASE),
                 rust: None,
+                packages: gpu(GPU_PACKAGES),
                 rest: Vec::new(),
             };
             match build(&engine, &flags)? {

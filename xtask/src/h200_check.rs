@@ -2,16 +2,26 @@
 
 use crate::reproduce;
 use anyhow::{Result, ensure};
+use flags::Backend;
 
-/// Runs the verb: `reproduce` of one experiment, which prints the comparison at its end.
+/// Runs the verb: `reproduce` of one experiment on the simulator, which prints the comparison at its end.
 ///
 /// # Errors
-/// As `reproduce`; and an experiment was named.
+/// As `reproduce`; and an experiment or a GPU was named.
 pub fn run(flags: &flags::Reproduce) -> Result<u8> {
     ensure!(
         flags.experiments.is_empty(),
         "h200-check is an experiment itself; for another one use `cargo xtask reproduce --experiment {}`",
         flags.experiments.join(" --experiment ")
     );
-    reproduce::run(flags, &["--experiment", "h200-check"])
+    ensure!(
+        flags.backend != Backend::Gpu,
+        "h200-check says how good the simulator is; to measure its cells on a GPU use `cargo xtask reproduce --backend gpu \
+         --experiment h200-check`"
+    );
+    reproduce::simulate(
+        flags,
+        &["--experiment", "h200-check"],
+        "h200-check compares the simulator with a measurement",
+    )
 }

@@ -70,7 +70,7 @@ enum Verb {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.verb {
-        Verb::Reproduce(flags) => reproduce::run(flags, &[]),
+        Verb::Reproduce(flags) => reproduce::run(flags),
         Verb::Figure(flags) | Verb::Table(flags) => figure::run(flags),
         Verb::Report(flags) => report::run(flags),
         Verb::Verify(flags) => verify::run(flags),

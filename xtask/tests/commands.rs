@@ -23,7 +23,8 @@ fn first_and_last_line_say_simulated_and_why() {
     let missing = "SIMULATED: no usable GPU because there is no nvidia-smi on PATH";
     check(&["reproduce"], missing);
     check(&["reproduce", "--list"], missing);
-    check(&["h200-check"], missing);
+    check(&["h200-check"], "SIMULATED: h200-check compares the simulator with a measurement");
+    check(&["reproduce", "--machine", "a100"], "SIMULATED: --machine a100 is a model to simulate");
     check(&["reproduce", "--backend", "sim"], "SIMULATED: asked for with --backend sim");
     bench.nvidia_smi("echo 'No devices were found'; exit 6");
     check(&["reproduce"], "SIMULATED: no usable GPU because nvidia-smi failed: No devices were found");
@@ -38,24 +39,80 @@ fn first_and_last_line_say_simulated_and_why() {
     check(&["reproduce"], "SIMULATED: no usable GPU because nvidia-smi finds no device");
 }
 
-#[test]
-fn a_gpu_is_not_silently_ignored() {
+/// A machine with a GPU, Python with what the programs import, and a built runtime; no container engine.
+fn gpu_bench() -> Bench {
     let bench = Bench::new();
-    bench.nvidia_smi("echo 'NVIDIA H200, 580.159'");
+    bench.nvidia_smi("echo 'Stub GPU, 580.159, GPU-aa'");
+    bench.script("bin/python3", "");
+    bench.script("tally", "");
+    bench
+}
+
+#[test]
+fn a_gpu_is_measured_on_and_first_and_last_line_say_so() {
+    let bench = gpu_bench();
+    let folder = "results/stub-gpu-gpu-quick";
+    fs::create_dir_all(bench.path(folder)).unwrap();
+    fs::write(bench.path(folder).join("fig4.csv"), "").unwrap();
     for backend in ["auto", "gpu"] {
-        let (code, lines, err) = bench.run(&["reproduce", "--backend", backend]);
-        assert_eq!((code, lines.len()), (1, 0), "{lines:?}");
+        let (code, lines, err) = bench.run(&["reproduce", "--quick", "--backend", backend]);
+        assert_eq!(code, 0, "{lines:?} {err}");
+        let banner = "MEASURED on Stub GPU, driver 580.159";
+        assert_eq!((lines[0].as_str(), lines[lines.len() - 1].as_str()), (banner, banner), "{lines:?}");
         assert!(
-            err.contains("found a GPU (NVIDIA H200, 580.159), but this version has no GPU backend yet"),
+            lines.len() > 2 && err.contains("without a container: no container engine: there is no podman"),
             "{err}"
         );
-        assert!(err.contains("--backend sim"), "{err}");
+        let calls = bench.calls();
+        let calls: Vec<&str> = calls.lines().collect();
+        assert!(
+            calls[0].ends_with("--package fetch --package cli --package daemon --package interpose"),
+            "{calls:?}"
+        );
+        let cells = format!(
+            "artifact reproduce --quick --backend {backend} --backend gpu --backend-reason found Stub GPU --device GPU-aa \
+             --out {folder}"
+        );
+        assert_eq!(calls[1], cells);
+        assert_eq!(calls[2], format!("figures draw --run {folder}"));
     }
-    assert_eq!(bench.calls(), "");
-    assert_eq!(bench.run(&["reproduce", "--backend", "sim"]).0, 0);
+    // The plan needs no container, and says nothing of one.
+    let (code, _, err) = bench.run(&["reproduce", "--list", "--out", "x"]);
+    assert!(code == 0 && !err.contains("container"), "{err}");
+    assert!(bench.calls().ends_with("--device GPU-aa --out x\n"));
+    assert_eq!(bench.run(&["reproduce", "--backend", "sim"]).1[0], "SIMULATED: asked for with --backend sim");
+    let (code, _, err) = bench.run(&["h200-check", "--backend", "gpu"]);
+    assert!(
+        code == 1 && err.contains("cargo xtask reproduce --backend gpu --experiment h200-check"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_gpu_that_cannot_be_used_is_an_error_or_a_reason() {
+    let bench = gpu_bench();
+    let refused = |arguments: &[&str], reason: &str| {
+        let (code, lines, err) = bench.run(&[&["reproduce", "--backend", "gpu"], arguments].concat());
+        assert_eq!((code, lines.len()), (1, 0), "{lines:?}");
+        assert!(
+            err.contains(reason) && err.contains("cargo xtask doctor") && err.contains("--backend sim"),
+            "{err}"
+        );
+        let (code, lines, _) = bench.run(&[&["reproduce"], arguments].concat());
+        assert_eq!(
+            (code, lines[0].as_str()),
+            (0, format!("SIMULATED: no usable GPU because {reason}").as_str())
+        );
+    };
+    refused(&["--device", "GPU-bb"], "there is no device GPU-bb; `nvidia-smi -L` prints what there is");
+    bench.script("bin/python3", "echo no torch");
+    refused(&[], "Stub GPU is there, but python3 has no torch");
+    fs::remove_file(bench.path("bin/python3")).unwrap();
+    refused(&[], "Stub GPU is there, but there is no python3 on PATH");
     fs::remove_file(bench.path("bin/nvidia-smi")).unwrap();
-    let (code, _, err) = bench.run(&["reproduce", "--backend", "gpu"]);
-    assert!(code == 1 && err.contains("there is no usable GPU (there is no nvidia-smi on PATH)"), "{err}");
+    refused(&[], "there is no nvidia-smi on PATH");
+    let (code, _, err) = bench.run(&["reproduce", "--backend", "gpu", "--machine", "a100"]);
+    assert!(code == 1 && err.contains("a model to simulate"), "{err}");
 }
 
 #[test]

@@ -120,6 +120,48 @@ fn reproduce_builds_once_and_passes_its_flags_on() {
     assert!(err.contains("was built from some-revision"), "{err}");
 }
 
+/// Docker that knows NVIDIA's runtime.
+fn docker_with_gpu() -> String {
+    format!(
+        "version='28.2.2 [name=seccomp,profile=builtin]'\nif [ \"$3\" = '{{{{json .Runtimes}}}}' ]; then echo \
+         '{{\"nvidia\":{{}},\"runc\":{{}}}}'; exit; fi{WORKS}"
+    )
+}
+
+#[test]
+fn a_gpu_is_measured_on_in_a_container_where_an_engine_can() {
+    let bench = bench(None, Some(&docker_with_gpu()));
+    bench.nvidia_smi("echo 'Stub GPU, 580.159, GPU-aa'");
+    fs::write(bench.path("no-image"), "").unwrap();
+    let (code, lines, err) = bench.run(&["reproduce", "--quick"]);
+    assert_eq!((code, lines.last().unwrap().as_str()), (0, "inside"), "{lines:?} {err}");
+    assert!(err.contains("in a container, by docker 28.2.2; --native"), "{err}");
+    let calls = bench.calls();
+    let calls: Vec<&str> = calls.lines().collect();
+    // The image is made with CUDA and what the programs import.
+    assert!(calls[0].contains(" build --tag localhost/gpu-sharing-artifact-gpu "), "{calls:?}");
+    assert!(calls[0].contains(" --build-arg BASE=docker.io/nvidia/cuda:"), "{calls:?}");
+    assert!(calls[0].contains(" --build-arg PACKAGES=torch"), "{calls:?}");
+    // The container gets that one GPU, and may not fall back to the simulator.
+    let planned = " --gpus=device=GPU-aa --env=NVIDIA_DRIVER_CAPABILITIES=compute,utility ";
+    assert!(calls[1].contains(planned), "{calls:?}");
+    let verb = " localhost/gpu-sharing-artifact-gpu reproduce --quick --native --backend gpu --machine h200";
+    assert!(calls[1].ends_with(verb), "{calls:?}");
+    // The verb itself does the same; without a runtime for GPUs it simulates, as the run inside says.
+    let (code, _, err) = bench.run(&["container", "reproduce", "--quick"]);
+    assert!(code == 0 && bench.calls().contains(planned), "{err}");
+    bench.script("bin/docker", &docker());
+    let (code, _, err) = bench.run(&["container", "reproduce", "--quick"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(!bench.calls().contains("--gpus"));
+    let (code, _, err) = bench.run(&["container", "reproduce", "--quick", "--backend", "gpu"]);
+    assert!(code == 1 && err.contains("docker has no runtime `nvidia`"), "{err}");
+    // Without a container for it, the programs of this machine are next; there are none.
+    let (_, lines, err) = bench.run(&["reproduce", "--quick"]);
+    assert!(err.contains("without a container: docker has no runtime `nvidia`"), "{err}");
+    assert!(lines[0].starts_with("SIMULATED: no usable GPU because Stub GPU is there, but "), "{lines:?}");
+}
+
 #[test]
 fn mistakes_start_no_container() {
     let bench = bench(Some(&podman()), None);
@@ -130,7 +172,7 @@ fn mistakes_start_no_container() {
     };
     refused(&["reproduce", "--out", "elsewhere"], 1, "--out results/NAME");
     refused(&["reproduce", "--quik"], 2, "'--quick'");
-    refused(&["reproduce", "--backend", "gpu"], 1, "no GPU backend yet");
+    refused(&["reproduce", "--backend", "gpu"], 1, "no GPU for a container (there is no nvidia-smi on PATH)");
     refused(&["run"], 2, "<VERB>");
     refused(&["run", "--gpu", "0,1", "verify"], 1, "--gpu 0,1");
     fs::write(bench.path("no-image"), "").unwrap();

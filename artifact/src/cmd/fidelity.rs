@@ -347,7 +347,7 @@ fn write(
     }
     let experiments: Vec<&Experiment> = session.experiments.iter().collect();
     let mut invocation =
-        Invocation::begin(root, "fidelity always simulates", session.jobs, PUBLISHED_ON, &experiments);
+        Invocation::begin(root, "fidelity always simulates", session.jobs, PUBLISHED_ON, &experiments, None);
     invocation.end(session.seconds, tally, session.traffic.notes());
     RunInfo::append(
         folder,

@@ -15,7 +15,7 @@ use crate::runinfo::{Invocation, RunInfo};
 use crate::store::Store;
 use crate::summary::{self, Finished, Row};
 use crate::traffic::Traffic;
-use crate::{catalogue, files, h200_check, mechanisms, series, sums};
+use crate::{catalogue, files, gpu, h200_check, mechanisms, series, sums};
 use anyhow::{Context, Result, bail, ensure};
 use flags::Reproduce;
 use std::collections::BTreeSet;
@@ -31,28 +31,52 @@ use workloads::profile::ProfileSet;
 pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     let began = Instant::now();
     let root = Root::find()?;
-    let experiments = experiments(flags, &root)?;
+    let experiments = experiments(flags, &root, executor.device().is_some())?;
     let claims = claims::load(&root, &Experiment::ids(&root)?)?;
     let ids = |list: fn(&Experiment) -> &Vec<String>| experiments.iter().flat_map(list).map(String::as_str);
     let jobs_of = ids(|e| &e.inference).chain(ids(|e| &e.training));
-    let library = match executor.backend() {
-        "fake" => Library::fake(jobs_of)?,
-        _ => Library::load_set(&root, flags.machine.name(), profile_set(&experiments)?, jobs_of)?,
+    let library = match (executor.backend(), executor.device()) {
+        ("fake", _) => Library::fake(jobs_of)?,
+        (_, device) => {
+            let set = profile_set(&experiments)?;
+            executor.begin(set);
+            let library = Library::load_set(&root, flags.machine.name(), set, jobs_of)?;
+            match device {
+                Some(device) => library.on_device(device, set, &root),
+                None => library,
+            }
+        }
     };
-    let plan = Plan::new(experiments, &library)?;
-    let jobs = flags.jobs.map_or_else(default_jobs, usize::from);
+    let mut plan = Plan::new(experiments, &library)?;
+    plan.skip(|cell| executor.skip(cell));
+    let jobs = match executor.device() {
+        // Two cells on one device would measure each other.
+        Some(_) => 1,
+        None => flags.jobs.map_or_else(default_jobs, usize::from),
+    };
     if flags.list {
         say(&plan.list(&library, jobs));
         return Ok(0);
     }
-    if flags.full {
-        say(&format!("--full: {}", plan.cost(&library, jobs)));
+    if flags.full || library.measured {
+        say(&format!("{}: {}", flags.size().name(), plan.cost(&library, jobs)));
     }
-    let folder = flags::out_folder(flags.out.as_deref(), flags.machine, executor.backend(), flags.size());
-    let store = Store::open(&folder)?;
+    let folder = match (executor.device(), &flags.out) {
+        (Some(device), None) => flags::device_folder(&device.name, flags.size()),
+        (_, out) => flags::out_folder(out.as_deref(), flags.machine, executor.backend(), flags.size()),
+    };
     let planned: Vec<&Experiment> = plan.tables.iter().map(|table| &table.experiment).collect();
-    let mut invocation =
-        Invocation::begin(&root, &flags.backend_reason, jobs, flags.machine.name(), &planned);
+    let mut invocation = Invocation::begin(
+        &root,
+        &flags.backend_reason,
+        jobs,
+        flags.machine.name(),
+        &planned,
+        executor.device(),
+    );
+    // After the programs that the facts come from: a killed run's lock would outlive it in one that was just starting.
+    let store = Store::open(&folder)?;
+    of_one_origin(&folder, &library.machine_label, executor.backend())?;
     let traffic = Traffic::new(&root);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build().context("cannot start threads")?;
     let run = Run::new(&plan, &library, &traffic, executor, &store);
@@ -83,13 +107,22 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
         tables.push((&table.experiment, rows));
     }
     files::write_atomically(&folder.join(catalogue::NAME), &catalogue::to_csv(&root)?)?;
-    keep_machine(&root, flags, &folder)?;
+    match executor.device() {
+        None => keep_machine(&root, flags, &folder)?,
+        Some(_) => {
+            let counted = gpu::table::to_csv(&plan.cells, &finished)?;
+            files::write_atomically(&folder.join(gpu::table::NAME), &counted)?;
+        }
+    }
     invocation.end(began.elapsed().as_secs_f64(), &tally, traffic.notes());
     let rows = with_earlier_tables(&claims, &folder, &tables);
     let records = claims::record::records(&claims, &rows);
     files::write_atomically(&folder.join(claims::record::NAME), &claims::record::to_csv(&records)?)?;
-    let mechanisms = mechanisms::rows(&root, &planned, &library)?;
-    files::write_atomically(&folder.join(mechanisms::NAME), &mechanisms::to_csv(&mechanisms)?)?;
+    // They are inputs of the simulation, and a measured run holds nothing of it.
+    if !library.measured {
+        let mechanisms = mechanisms::rows(&root, &planned, &library)?;
+        files::write_atomically(&folder.join(mechanisms::NAME), &mechanisms::to_csv(&mechanisms)?)?;
+    }
     let aside =
         RunInfo::append(&folder, &library.machine_label, executor.backend(), flags.size(), invocation)?;
     if let Some(old) = aside {
@@ -99,10 +132,31 @@ pub fn run(flags: &Reproduce, executor: &dyn Executor) -> Result<u8> {
     report(&folder, &tally, &plan.cells, &finished, began.elapsed().as_secs_f64());
     say(&format!("claims{}:\n", if flags.quick { " (quick)" } else { "" }));
     say(&claims::report::report(&claims, &records));
-    if let Some((_, rows)) = tables.iter().find(|(experiment, _)| experiment.id == h200_check::ID) {
+    let checked = tables.iter().find(|(experiment, _)| experiment.id == h200_check::ID);
+    if let Some((_, rows)) = checked.filter(|_| !library.measured) {
         say(&h200_check::report(&root, rows)?);
     }
     Ok(if tally.failed > 0 { CELLS_FAILED } else { 0 })
+}
+
+/// Whether all that the folder holds is of this machine and backend: simulated and measured rows must not meet in one.
+///
+/// # Errors
+/// It is of others.
+fn of_one_origin(folder: &Path, machine: &str, backend: &str) -> Result<()> {
+    let Ok(info) = RunInfo::read(folder) else { return Ok(()) };
+    let is_same = match (info.backend.as_str(), backend) {
+        ("gpu", "gpu") => info.machine == machine,
+        (before, now) => before != "gpu" && now != "gpu",
+    };
+    ensure!(
+        is_same || info.invocation.is_empty(),
+        "{} holds a run of backend {} on {}, not of {backend} on {machine}; choose another folder with --out",
+        folder.display(),
+        info.backend,
+        info.machine
+    );
+    Ok(())
 }
 
 /// What the recordings of an experiment's jobs say, whatever machine is simulated.
@@ -121,12 +175,19 @@ fn profiles(
     Ok((durations, turnaround))
 }
 
+/// What `--quick` measures on a GPU, where seconds are seconds: one pair under every system that the runtime has, in a
+/// quarter of an hour. Both experiments are of the same cells.
+const QUICK_ON_GPU: [&str; 2] = ["fig4", "fig5"];
+
 /// The experiments that were asked for, else the default ones.
-fn experiments(flags: &Reproduce, root: &Root) -> Result<Vec<Experiment>> {
+fn experiments(flags: &Reproduce, root: &Root, measured: bool) -> Result<Vec<Experiment>> {
     let mut ids = flags.experiments.clone();
     let named = !ids.is_empty();
     if !named {
         ids = Experiment::ids(root)?;
+        if measured && flags.quick && QUICK_ON_GPU.iter().all(|quick| ids.iter().any(|id| id == quick)) {
+            ids = QUICK_ON_GPU.map(str::to_owned).to_vec();
+        }
     }
     let mut experiments: Vec<Experiment> = Vec::new();
     for id in ids {

@@ -143,13 +143,12 @@ fn ctrl_c_at_each_stage() {
         repository.run(&["verify", "--run", out]).expect(0, "1. files: ok");
     };
 
-    // Between the lock and the first cell, git is asked for the revision: here one that takes its time.
-    repository.write("bin/git", "#!/bin/sh\nexec sleep 3\n");
+    // Before the folder is locked, git is asked for the revision: here one that takes its time.
+    repository.write("bin/git", "#!/bin/sh\necho > git-runs\nexec sleep 3\n");
     fs::set_permissions(repository.path("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", repository.path("bin").display(), std::env::var("PATH").unwrap());
     let child = repository.command(&["fake", "--out", "before"]).env("PATH", path).spawn().unwrap();
-    wait_until(|| repository.path("before/.lock").exists());
-    sleep(Duration::from_millis(100));
+    wait_until(|| repository.path("git-runs").exists());
     stopped("before", &interrupt(child), 0, 0);
 
     for (out, cells) in [("solos", 1), ("pairs", 7)] {

@@ -8,6 +8,8 @@ mod faults;
 mod fidelity;
 mod interrupted;
 mod kinds;
+mod measured;
 mod repository;
 mod simulated;
 mod storage;
+mod stub_gpu;

@@ -8,6 +8,14 @@ use super::table::{self, Table};
 
 /// The section.
 pub fn view(folder: &Folder) -> Markup {
+    if folder.distinct("backend") == ["gpu"] {
+        return html! {
+            p {
+                "The cells were measured: no model of a GPU was involved. What they were measured on is in "
+                code { "run.toml" } ", under " code { "device" } "."
+            }
+        };
+    }
     let Some(machine) = &folder.machine else {
         return html! {
             p {

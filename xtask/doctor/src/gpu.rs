@@ -6,9 +6,6 @@ use crate::probe::{self, Silence, nvidia};
 use nvidia::Device;
 use std::path::{Path, PathBuf};
 
-/// Whether this version can run on a GPU at all.
-pub const HAS_BACKEND: bool = false;
-
 /// The first driver for CUDA 12 (CUDA Toolkit release notes, table of drivers: 525.60.13).
 const DRIVER: (u32, u32) = (525, 60);
 
@@ -27,7 +24,7 @@ for name in sys.argv[1:]:
 
 /// All checks of this part.
 pub fn checks() -> Vec<Check> {
-    let mut checks = vec![backend()];
+    let mut checks = Vec::new();
     match nvidia::devices() {
         Ok(devices) => {
             checks.push(driver(&devices));
@@ -47,14 +44,6 @@ pub fn checks() -> Vec<Check> {
     checks.push(engine());
     checks.push(python());
     checks
-}
-
-fn backend() -> Check {
-    if HAS_BACKEND {
-        return Check::ok("gpu backend", Gpu, "this version runs on a GPU");
-    }
-    let fix = "use --backend sim; the checks below tell whether the machine would be fit";
-    Check::failed("gpu backend", Gpu, "this version simulates only", fix)
 }
 
 fn driver(devices: &[Device]) -> Check {
@@ -179,7 +168,8 @@ fn engine() -> Check {
         "container engine",
         Gpu,
         problems.join("; "),
-        "nothing needs a container; to use one install podman (Debian, Ubuntu: `apt-get install podman`)",
+        "nothing needs a container: `reproduce` measures with the programs of this machine then; to use one install podman \
+         (Debian, Ubuntu: `apt-get install podman`)",
     )
 }
 
@@ -202,6 +192,10 @@ fn packages(text: &str) -> Check {
         version => format!("{name} {version}"),
     };
     let found = lines.iter().map(shown).collect::<Vec<_>>().join(", ");
+    if lines.iter().any(|(name, version)| *name == "torch" && version.ends_with("+cpu")) {
+        let fix = "`python3 -m pip install torch` from the index of your CUDA version (https://pytorch.org/get-started)";
+        return Check::failed("python", Gpu, format!("{found}: torch is built without CUDA"), fix);
+    }
     let missing: Vec<&str> = lines.iter().filter(|line| line.1 == "-").map(|line| line.0).collect();
     if missing.is_empty() && lines.len() == PACKAGES.len() {
         return Check::ok("python", Gpu, found);
@@ -247,6 +241,8 @@ mod tests {
     #[test]
     fn missing_packages_are_named() {
         assert_eq!(packages("torch 2.9.0+cu128\ntransformers 4.57.1\n").status, Status::Ok);
+        let check = packages("torch 2.9.0+cpu\ntransformers 4.57.1\n");
+        assert!(check.status == Status::Failed && check.found.ends_with("built without CUDA"), "{check:?}");
         let check = packages("torch -\ntransformers 4.57.1\n");
         assert_eq!(check.found, "no torch, transformers 4.57.1");
         assert!(check.fix.unwrap().contains("pip install torch`"));

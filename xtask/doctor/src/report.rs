@@ -136,7 +136,8 @@ impl Report {
         }
         let _ = writeln!(
             text,
-            "  GPU hours: {}; cells that two experiments share are counted in both",
+            "  GPU hours: {}; an upper bound: cells that two experiments share are counted in both, and systems that are only \
+             simulated as well (`cargo xtask reproduce --backend gpu --list` leaves both out)",
             self.hours
         );
         for price in &self.price {

@@ -104,6 +104,16 @@ fn a_gpu_is_looked_at() {
 }
 
 #[test]
+fn a_machine_with_everything_is_fit_to_measure() {
+    let bench = Bench::new();
+    bench.program("nvidia-smi", "echo 0, Stub GPU, GPU-1234, 580.159, Default, 81920 MiB, Disabled");
+    bench.program("python3", "echo torch 2.9.0; echo transformers 4.57.1");
+    bench.program("nvidia-cuda-mps-control", "");
+    let answer = bench.json(0);
+    assert_eq!(answer["gpu"], serde_json::json!({ "fit": true, "failed": [] }));
+}
+
+#[test]
 fn the_bundle_tells_what_went_wrong_and_not_to_whom() {
     let bench = Bench::new();
     let home = bench.path(&format!("homes/{USER}"));

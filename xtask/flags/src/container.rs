@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The image that the three verbs share. The name is local on purpose: nobody can publish an image that it finds.
-const IMAGE: &str = "localhost/gpu-sharing-artifact";
+pub const IMAGE: &str = "localhost/gpu-sharing-artifact";
 
 /// A container engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,9 +52,28 @@ pub struct ContainerBuild {
     #[arg(long, value_name = "IMAGE")]
     pub rust: Option<String>,
 
+    /// Python packages to install for a GPU, in pip's form; the base needs apt then [default: none]
+    #[arg(long, value_name = "PACKAGES")]
+    pub packages: Option<String>,
+
     /// Further arguments of the engine's own `build`
     #[arg(last = true, value_name = "ENGINE ARGUMENTS")]
     pub rest: Vec<OsString>,
+}
+
+/// The folder of results, and the size of /dev/shm.
+const RESULTS: &str = "results";
+const SHM_SIZE: &str = "1g";
+
+impl Default for ContainerHost {
+    fn default() -> ContainerHost {
+        ContainerHost {
+            image: ContainerImage { engine: None, image: IMAGE.to_owned() },
+            results: RESULTS.into(),
+            gpu: None,
+            shm_size: SHM_SIZE.to_owned(),
+        }
+    }
 }
 
 /// What a container gets of the host.
@@ -64,15 +83,15 @@ pub struct ContainerHost {
     pub image: ContainerImage,
 
     /// The folder of this machine that is `results` in the container
-    #[arg(long, value_name = "DIR", default_value = "results")]
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
     pub results: PathBuf,
 
-    /// Pass GPUs through: `all`, an index or a UUID
+    /// Pass GPUs through: `all`, an index or a UUID [default: for `reproduce`, the one that it measures on]
     #[arg(long, value_name = "GPU")]
     pub gpu: Option<String>,
 
     /// Size of /dev/shm, which the loaders of training jobs fill
-    #[arg(long, value_name = "SIZE", default_value = "1g")]
+    #[arg(long, value_name = "SIZE", default_value = SHM_SIZE)]
     pub shm_size: String,
 }
 

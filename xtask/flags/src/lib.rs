@@ -4,7 +4,7 @@
 mod container;
 
 pub use container::{
-    Container, ContainerBuild, ContainerHost, ContainerImage, ContainerReproduce, ContainerRun, Engine,
+    Container, ContainerBuild, ContainerHost, ContainerImage, ContainerReproduce, ContainerRun, Engine, IMAGE,
 };
 
 use clap::{Args, ValueEnum};
@@ -91,11 +91,19 @@ pub struct Reproduce {
     #[arg(long)]
     pub partial: bool,
 
-    /// Cells simulated at a time [default: one per core]
+    /// Cells simulated at a time [default: one per core]; a GPU measures one at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
 
-    /// Why the simulator was chosen; xtask, which decides, passes it on.
+    /// The GPU to measure on, by its UUID [default: the first of CUDA_VISIBLE_DEVICES, else the driver's first]
+    #[arg(long, value_name = "UUID")]
+    pub device: Option<String>,
+
+    /// On a GPU: without a container, also where an engine could pass the GPU through
+    #[arg(long)]
+    pub native: bool,
+
+    /// Why the backend was chosen; xtask, which decides, passes it on.
     #[arg(long, hide = true, default_value = "asked for with --backend sim")]
     pub backend_reason: String,
 }
@@ -154,10 +162,18 @@ impl Reproduce {
             list,
             partial,
             jobs,
+            device,
+            native,
             backend_reason: _,
         } = self;
         let mut arguments: Vec<OsString> = Vec::new();
-        let switches = [("--quick", quick), ("--full", full), ("--list", list), ("--partial", partial)];
+        let switches = [
+            ("--quick", quick),
+            ("--full", full),
+            ("--list", list),
+            ("--partial", partial),
+            ("--native", native),
+        ];
         arguments.extend(switches.iter().filter(|(_, on)| **on).map(|(name, _)| name.into()));
         let mut add = |name: &str, value: OsString| arguments.extend([name.into(), value]);
         let backend = match backend {
@@ -171,6 +187,7 @@ impl Reproduce {
         out.iter().for_each(|folder| add("--out", folder.into()));
         seeds.iter().for_each(|n| add("--seeds", n.to_string().into()));
         jobs.iter().for_each(|n| add("--jobs", n.to_string().into()));
+        device.iter().for_each(|uuid| add("--device", uuid.into()));
         arguments
     }
 }
@@ -304,6 +321,14 @@ pub fn out_folder(given: Option<&Path>, machine: Machine, backend: &str, size: S
     }
 }
 
+/// The run folder of `reproduce` on a GPU of this name, as the driver gives it: `NVIDIA H200` makes `results/h200-gpu`.
+pub fn device_folder(product: &str, size: Size) -> PathBuf {
+    let name = product.strip_prefix("NVIDIA ").unwrap_or(product).to_ascii_lowercase();
+    let words: Vec<&str> =
+        name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    Path::new("results").join(format!("{}-gpu{}", words.join("-"), size.suffix()))
+}
+
 /// The run folder that the verbs after `reproduce` read.
 ///
 /// # Errors
@@ -344,13 +369,22 @@ mod tests {
             flags: Reproduce,
         }
         let all = "x --quick --list --partial --backend gpu --machine a100 --experiment fig5 --experiment fig7a \
-                   --out results/x --seeds 3 --jobs 2";
+                   --out results/x --seeds 3 --jobs 2 --device GPU-1b2c --native";
         for line in ["x", "x --full", all] {
             let typed = <Cli as clap::Parser>::parse_from(line.split_whitespace()).flags;
             let passed = [OsString::from("x")].into_iter().chain(typed.arguments());
             let again = <Cli as clap::Parser>::parse_from(passed).flags;
             assert_eq!(format!("{typed:?}"), format!("{again:?}"));
         }
+    }
+
+    #[test]
+    fn folders_are_named_by_the_gpu() {
+        let folder = |product| device_folder(product, Size::Quick);
+        assert_eq!(folder("NVIDIA H200"), Path::new("results/h200-gpu-quick"));
+        assert_eq!(folder("NVIDIA A100-SXM4-40GB"), Path::new("results/a100-sxm4-40gb-gpu-quick"));
+        assert_eq!(folder("Stub GPU"), Path::new("results/stub-gpu-gpu-quick"));
+        assert_eq!(folder("../../x"), Path::new("results/x-gpu-quick"));
     }
 
     #[test]

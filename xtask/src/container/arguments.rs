@@ -79,6 +79,8 @@ pub fn run(engine: &Engine, host: &Host) -> Result<Vec<OsString>> {
         None => add(format!("--shm-size={}", host.shm_size)),
         Some(gpu) => {
             add(device(engine, gpu)?);
+            // What a base without CUDA does not say: MPS and nvidia-smi belong to these two.
+            add("--env=NVIDIA_DRIVER_CAPABILITIES=compute,utility".to_owned());
             // SELinux does not know the device files of the driver.
             add("--security-opt=label=disable".to_owned());
             match host.mps {

@@ -1,6 +1,7 @@
 //! Finds a container engine that works, not one that is merely installed.
 
 use anyhow::{Result, bail};
+use std::path::Path;
 use std::process::Command;
 
 /// An engine that has answered.
@@ -47,6 +48,28 @@ impl Engine {
         self.program == PODMAN
     }
 
+    /// Whether it can pass a GPU through: podman by a CDI description of it, docker also by a runtime of its own.
+    ///
+    /// # Errors
+    /// Why not, in a line.
+    pub fn passes_gpus(&self) -> Result<(), String> {
+        if has_cdi(&CDI_FOLDERS.map(Path::new)) {
+            return Ok(());
+        }
+        if self.is_podman() {
+            return Err(format!(
+                "{} has no CDI description of a GPU in {}",
+                self.program,
+                CDI_FOLDERS.join(" or ")
+            ));
+        }
+        let answer = Command::new(self.program).args(["info", "--format", "{{json .Runtimes}}"]).output();
+        match answer {
+            Ok(answer) if String::from_utf8_lossy(&answer.stdout).contains("\"nvidia\"") => Ok(()),
+            _ => Err(format!("{} has no runtime `nvidia`", self.program)),
+        }
+    }
+
     /// Whether its version is this or a later one; an unreadable version counts as late enough.
     pub fn is_at_least(&self, major: u32, minor: u32) -> bool {
         let mut parts = self.version.split('.').map(str::parse::<u32>);
@@ -55,6 +78,18 @@ impl Engine {
             _ => true,
         }
     }
+}
+
+/// Where descriptions of devices lie (Container Device Interface, section on file locations).
+const CDI_FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
+
+/// Whether one of these folders has a description of NVIDIA's devices.
+fn has_cdi(folders: &[&Path]) -> bool {
+    let is_gpu = |name: &str| {
+        name.contains("nvidia") && [".yaml", ".yml", ".json"].iter().any(|ending| name.ends_with(ending))
+    };
+    let entries = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    entries.into_iter().any(|entry| is_gpu(&entry.file_name().to_string_lossy()))
 }
 
 /// Asks an engine for its version and whether it runs without root. This reaches the daemon or virtual machine behind
@@ -102,6 +137,17 @@ mod tests {
         assert!(rootless(DOCKER, "28.2.2 [name=seccomp,profile=builtin name=rootless name=cgroupns]\n"));
         // A daemon that does not answer leaves its part of the template empty.
         assert_eq!(read(DOCKER, " []\n"), None);
+    }
+
+    #[test]
+    fn a_gpu_is_described_by_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = || has_cdi(&[Path::new("/no/such"), folder.path()]);
+        std::fs::write(folder.path().join("vendor.yaml"), "").unwrap();
+        std::fs::write(folder.path().join("nvidia.yaml.old"), "").unwrap();
+        assert!(!found());
+        std::fs::write(folder.path().join("nvidia.yaml"), "").unwrap();
+        assert!(found());
     }
 
     #[test]
