@@ -321,7 +321,7 @@ pub fn rate(system: &str) -> f64 {
         "no-sharing" => 5000.0,
         "tgs" | "tgs-mps" => 3600.0,
         "time-slicing" => 2400.0,
-        "gate" | "gate-cubin" => 1050.0,
+        "gate" | "gate-1" | "gate-cubin" => 1050.0,
         "gate-mps" => 950.0,
         "reef" => 800.0,
         "tally" | "gate-mps-2" => 700.0,

@@ -46,7 +46,7 @@ fn every_entry_parses_and_makes_a_policy() {
 fn parameters_are_read_and_their_names_have_one_spelling() {
     let system = System::parse("gate:idle_wait_us=50.0,level=cubin,depth=02").unwrap();
     assert_eq!(system.name(), "gate:depth=2,level=cubin,idle_wait_us=50");
-    assert_eq!(system.parameters(), "depth=2,level=cubin,idle_wait_us=50");
+    assert_eq!(system.parameters(), "depth=2,level=cubin,idle_wait_us=50,budget_us=1000,lead_us=20");
     assert_eq!(system.word("level"), Some("cubin"));
     let default = System::parse("tally").unwrap();
     assert_eq!((default.name(), default.parameters().as_str()), ("tally", "threshold_ms=0.0316"));
@@ -58,9 +58,9 @@ fn parameters_are_read_and_their_names_have_one_spelling() {
 #[test]
 fn a_parameter_that_was_added_later_is_silent_at_its_default() {
     let parameters = |text: &str| System::parse(text).unwrap().parameters();
-    assert_eq!(parameters("gate"), "depth=1,level=launch,idle_wait_us=100");
-    assert_eq!(parameters("gate:budget_us=0"), parameters("gate"));
-    assert_eq!(parameters("gate:budget_us=0.5"), "depth=1,level=launch,idle_wait_us=100,budget_us=0.5");
+    assert_eq!(parameters("gate-1"), "depth=1,level=launch,idle_wait_us=100");
+    assert_eq!(parameters("gate-1:budget_us=0"), parameters("gate-1"));
+    assert_eq!(parameters("gate-1:budget_us=0.5"), "depth=1,level=launch,idle_wait_us=100,budget_us=0.5");
     assert_ne!(System::parse("gate:budget_us=1").unwrap(), System::parse("gate:budget_us=2").unwrap());
 }
 

@@ -97,7 +97,7 @@ fn the_gate_waits_for_at_most_one_kernel() {
     let p = request(50, 100, 10_000);
     let be = training(100, 10_000, 500_000);
     let arrivals = every(10 * MS, 1000 * MS);
-    let gate = run("gate", Some((&p, &arrivals)), &[&be], 1000 * MS);
+    let gate = run("gate-1", Some((&p, &arrivals)), &[&be], 1000 * MS);
     assert!(p99(&gate) <= p.unprofiled_median_ns + 520_000, "{}", p99(&gate));
     let cubin = run("gate-cubin", Some((&p, &arrivals)), &[&be], 1000 * MS);
     assert!(p99(&cubin) < p99(&gate) - 200_000, "{} {}", p99(&cubin), p99(&gate));

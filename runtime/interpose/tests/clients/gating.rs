@@ -10,7 +10,7 @@ use stub::Call;
 
 const TIMES: &str = "serve=500;default=200";
 /// The gate's `idle_wait_us`.
-const WAIT_NS: u64 = 100_000;
+const WAIT_NS: u64 = 50_000;
 /// Launch calls of the stub's log, by their beginnings.
 fn launches(calls: &[Call]) -> impl Iterator<Item = &Call> {
     calls.iter().filter(|call| call.name == "cuLaunchKernel")

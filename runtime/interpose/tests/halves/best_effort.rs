@@ -79,7 +79,7 @@ fn waits_until(bench: &Bench, body: impl FnOnce() + Send, then: impl FnOnce()) {
 
 #[test]
 fn one_in_flight_and_the_next_waits_for_its_end() {
-    let bench = bench("gate", 1, 0);
+    let bench = bench("gate-1", 1, 0);
     bench.launch(STREAM, known(10));
     let again = || assert!(bench.launch(STREAM, known(10)).is_success());
     waits_until(&bench, again, || bench.device.world().complete(STREAM));
@@ -89,7 +89,7 @@ fn one_in_flight_and_the_next_waits_for_its_end() {
 
 #[test]
 fn high_priority_holds_it_back() {
-    let bench = bench("gate", 1, 0);
+    let bench = bench("gate-1", 1, 0);
     let word = &bench.segment.slots()[0].word;
     word.store(ACTIVE, Ordering::SeqCst);
     let idle = || word.store(protocol::clock::now(), Ordering::SeqCst);
@@ -120,7 +120,7 @@ fn what_has_ended_is_found_before_waiting() {
 
 #[test]
 fn a_launch_that_the_driver_refuses_is_over() {
-    let bench = bench("gate", 1, 0);
+    let bench = bench("gate-1", 1, 0);
     for _ in 0..10 {
         assert_eq!(bench.call(STREAM, known(1), || CUresult::INVALID_VALUE), CUresult::INVALID_VALUE);
     }
@@ -149,7 +149,7 @@ fn unknown_kernels_are_timed_alone() {
 /// The driver records no events any more, as in a broken context: nothing waits for what nobody can tell.
 #[test]
 fn a_broken_context_holds_nobody() {
-    let bench = bench("gate", 1, 0);
+    let bench = bench("gate-1", 1, 0);
     bench.device.world().broken = true;
     for _ in 0..10 {
         bench.launch(STREAM, known(1));
@@ -165,7 +165,7 @@ fn a_broken_context_holds_nobody() {
 /// What is in flight may wait for the launch that is held: after a while it is let go.
 #[test]
 fn a_launch_that_waits_for_the_next_one_is_no_deadlock() {
-    let bench = bench("gate", 1, 0);
+    let bench = bench("gate-1", 1, 0);
     bench.launch(STREAM, known(1));
     bench.launch(OTHER, known(1));
     assert_eq!(bench.half.seen.stalled.load(Ordering::SeqCst), 1);
@@ -174,7 +174,7 @@ fn a_launch_that_waits_for_the_next_one_is_no_deadlock() {
 /// A panic of ours between the admission and the driver leaves nothing behind that holds others for ever.
 #[test]
 fn a_launch_that_was_lost_holds_nobody_for_ever() {
-    let bench = bench("gate", 1, 0);
+    let bench = bench("gate-1", 1, 0);
     let lost = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         bench.half.context_gone(CUcontext(std::ptr::without_provenance_mut(crate::device::CONTEXT)));
         bench.call(STREAM, known(1), || panic!("as if it were ours"));
@@ -189,7 +189,7 @@ fn a_launch_that_was_lost_holds_nobody_for_ever() {
 /// A call of ours inside a call of the driver belongs to it.
 #[test]
 fn a_launch_within_a_launch_does_not_wait_for_itself() {
-    let bench = bench("gate", 1, 0);
+    let bench = bench("gate-1", 1, 0);
     let inner = AtomicUsize::new(0);
     bench.call(STREAM, known(1), || {
         bench.call(STREAM, known(1), || {

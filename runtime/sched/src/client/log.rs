@@ -1,7 +1,7 @@
 //! The log of a client: what it was told and what it answered, a line each, so that another program can repeat it.
 //!
 //! ```text
-//! client gate:depth=2 at 1000 max-rate 0
+//! client gate-1:depth=2 at 1000 max-rate 0
 //! 1050 launch 700 64
 //! 1050 > wake 101000
 //! 2000 word active
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     const LOG: &str = "\
-client gate:depth=8,budget_us=1 at 1000 max-rate 0
+client gate-1:depth=8,budget_us=1 at 1000 max-rate 0
 1050 launch 700 64
 1050 > wake 101000
 2000 word active
@@ -284,8 +284,8 @@ client gate:depth=8,budget_us=1 at 1000 max-rate 0
     #[test]
     fn any_changed_line_is_found() {
         for (old, new, line, part) in [
-            ("gate:", "gat:", 1, "unknown system"),
-            ("gate:depth=8,budget_us=1", "mps", 1, "holds no launches back"),
+            ("gate-1:", "gat-1:", 1, "unknown system"),
+            ("gate-1:depth=8,budget_us=1", "mps", 1, "holds no launches back"),
             ("client", "klient", 1, "first line"),
             ("1050 > wake 101000\n", "", 3, "`1050 > wake 101000`"),
             ("> wake 101000", "> wake 101001", 3, "line 2"),

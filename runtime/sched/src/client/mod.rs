@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_gate_waits_from_its_start_and_counts_its_budget() {
-        let mut client = client("gate:depth=8,idle_wait_us=0.1,budget_us=1").unwrap();
+        let mut client = client("gate-1:depth=8,idle_wait_us=0.1,budget_us=1").unwrap();
         assert_eq!(client.step(launch(700), 1050), Some(Op::WakeAt(1100)));
         assert_eq!(client.step(Event::Rate(3.0), 1060), None);
         assert_eq!(client.step(Event::Timer, 1100), Some(Op::Admit { launch: 0 }));
