@@ -5,6 +5,7 @@ use crate::client::{self, Mode, State, mode, state};
 use crate::device::{Cuda, Device};
 use crate::kernels::{self, blocks_of};
 use crate::profile::Shape;
+use crate::report;
 use crate::types::*;
 use hooks::{Hook, Kind};
 use protocol::Priority;
@@ -239,7 +240,9 @@ fn best_effort(state: &State, unit: &Unit, real: impl FnOnce() -> CUresult) -> C
         (_, Work::Bytes { bytes, .. }) if *bytes < state.settings.large_bytes => Passed::Small,
         (Some(client), _) => {
             let asked = ask(state, &client.profile, unit);
-            return client.launch(asked, capturing, &|| state.check_daemon(), real);
+            let result = client.launch(asked, capturing, &|| state.check_daemon(), real);
+            report::send_durations_in_time(state, &client.profile);
+            return result;
         }
     };
     passed(state, why);

@@ -310,7 +310,7 @@ impl<D: Device> BestEffort<D> {
         let Landed { numbers, timed, stopped, plain, timing } = landed;
         if let Some((key, start, end)) = timed {
             if let Some(ns) = self.device.within(context, || self.device.elapsed_ns(start, end)) {
-                self.profile.sample(key, ns);
+                self.profile.sample(key, ns, clock::now());
                 self.slot.counters.profiled.fetch_add(1, Ordering::Relaxed);
             }
             let mut flights = lock(&self.flights);

@@ -1,11 +1,12 @@
 //! How long the best-effort client's kernels take alone, and how long high-priority work waited for them.
 //!
 //! The first runs of a kernel are timed with nothing else in flight; the shortest counts, since the first one may load code.
-//! What the daemon knows from earlier programs is taken over, and what is new is sent to it at the end.
+//! What the daemon knows from earlier programs is taken over, and what is new is sent to it.
 
 use protocol::durations::{Duration, Durations};
 use protocol::report::Kernel;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Timed runs of a kernel before its duration counts as known.
@@ -55,12 +56,14 @@ pub struct Plan {
 pub struct Profile {
     known: Mutex<Durations>,
     kernels: Mutex<HashMap<u64, Entry>>,
+    /// Time of the oldest sample that nobody has taken, ns; 0 if there is none.
+    unsent_since: AtomicU64,
 }
 
 impl Profile {
     /// With what is known from earlier programs.
     pub fn new(known: Durations) -> Profile {
-        Profile { known: Mutex::new(known), kernels: Mutex::default() }
+        Profile { known: Mutex::new(known), ..Profile::default() }
     }
 
     fn kernels(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
@@ -99,12 +102,13 @@ impl Profile {
         Plan { duration_ns: is_known.then_some(entry.ns), timed: !is_known }
     }
 
-    /// A timed run with nothing else in flight took so long.
-    pub fn sample(&self, key: u64, ns: u64) {
+    /// A timed run with nothing else in flight took so long; seen at `now`.
+    pub fn sample(&self, key: u64, ns: u64, now: u64) {
         if let Some(entry) = self.kernels().get_mut(&key) {
             entry.ns = if entry.samples == 0 { ns } else { entry.ns.min(ns) };
             entry.samples += 1;
             entry.new_samples += 1;
+            let _ = self.unsent_since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
@@ -117,17 +121,28 @@ impl Profile {
         }
     }
 
-    /// What this process has measured and others can use.
-    pub fn measured(&self) -> Durations {
-        let kernels = self.kernels();
-        let new = kernels.iter().filter(|(_, entry)| entry.lasting && entry.new_samples > 0 && entry.ns > 0);
+    /// What this process has measured since this was asked last, and others can use.
+    pub fn take_measured(&self) -> Durations {
+        let mut kernels = self.kernels();
+        self.unsent_since.store(0, Ordering::Relaxed);
+        let is_new = |entry: &Entry| entry.lasting && entry.new_samples > 0 && entry.ns > 0;
+        let new = kernels.iter_mut().filter(|(_, entry)| is_new(entry));
         Durations(
             new.map(|(&key, entry)| {
                 let Shape { name, grid, block, shared } = entry.shape.clone();
-                (key, Duration { ns: entry.ns, samples: entry.new_samples, name, grid, block, shared })
+                let samples = std::mem::take(&mut entry.new_samples);
+                (key, Duration { ns: entry.ns, samples, name, grid, block, shared })
             })
             .collect(),
         )
+    }
+
+    /// Whether something was measured more than `age_ns` ago and nobody has taken it; says so to one caller.
+    pub fn is_due(&self, age_ns: u64, now: impl FnOnce() -> u64) -> bool {
+        let since = self.unsent_since.load(Ordering::Relaxed);
+        since != 0
+            && now().saturating_sub(since) > age_ns
+            && self.unsent_since.compare_exchange(since, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// The kernels that high-priority work waited for, longest total first, then others by launches.
@@ -171,22 +186,37 @@ mod tests {
         let profile = Profile::default();
         for ns in [900, 300, 400] {
             assert_eq!(profile.launch(1, true, None, shape), Plan { duration_ns: None, timed: true });
-            profile.sample(1, ns);
+            profile.sample(1, ns, 1);
         }
         assert_eq!(profile.launch(1, true, None, shape), Plan { duration_ns: Some(300), timed: false });
-        assert_eq!(profile.measured(), known(300, 3));
+        assert_eq!(profile.take_measured(), known(300, 3));
+    }
+
+    #[test]
+    fn what_was_measured_is_taken_once() {
+        let profile = Profile::default();
+        profile.launch(1, true, None, shape);
+        assert!(!profile.is_due(0, || 100), "nothing was measured");
+        profile.sample(1, 300, 50);
+        assert!(!profile.is_due(50, || 100));
+        assert!(profile.is_due(50, || 101) && !profile.is_due(50, || 101), "said to one caller");
+        assert_eq!(profile.take_measured(), known(300, 1));
+        assert_eq!(profile.take_measured(), Durations::default());
+        profile.sample(1, 200, 60);
+        assert_eq!(profile.take_measured(), known(200, 1));
+        assert!(!profile.is_due(0, || 100));
     }
 
     #[test]
     fn what_the_daemon_knows_is_not_measured_again() {
         let profile = Profile::new(known(250, 3));
         assert_eq!(profile.launch(1, true, None, shape).duration_ns, Some(250));
-        assert_eq!(profile.measured(), Durations::default());
+        assert_eq!(profile.take_measured(), Durations::default());
         let unsure = Profile::new(known(250, 2));
         assert_eq!(unsure.launch(1, true, None, shape).duration_ns, None);
-        unsure.sample(1, 270);
+        unsure.sample(1, 270, 1);
         assert_eq!(unsure.launch(1, true, None, shape).duration_ns, Some(250));
-        assert_eq!(unsure.measured(), known(250, 1));
+        assert_eq!(unsure.take_measured(), known(250, 1));
         let passing = Profile::new(known(250, 3));
         assert_eq!(passing.launch(1, false, None, shape).duration_ns, None, "another process's handle");
     }
@@ -195,7 +225,7 @@ mod tests {
     fn estimates_are_no_measurements() {
         let profile = Profile::default();
         assert_eq!(profile.launch(1, true, Some(77), shape), Plan { duration_ns: Some(77), timed: false });
-        assert_eq!(profile.measured(), Durations::default());
+        assert_eq!(profile.take_measured(), Durations::default());
     }
 
     #[test]

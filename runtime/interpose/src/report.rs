@@ -2,6 +2,8 @@
 
 use crate::client::{self, Mode, State};
 use crate::helper;
+use crate::profile::Profile;
+use protocol::clock;
 use protocol::message::Request;
 use protocol::process::Process;
 use protocol::report::{Ended, Mode as Done, Report};
@@ -11,8 +13,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long the end of a program waits for the daemon to take its durations.
+/// How long a program waits for the daemon to take its durations.
 const LIMIT: Duration = Duration::from_secs(1);
+/// How long a measured duration is kept for others to be sent along, ns.
+const AGE_NS: u64 = 2_000_000_000;
 
 /// What to call this program: the file's name, and with an interpreter the script's.
 pub fn program() -> String {
@@ -53,11 +57,19 @@ fn finish(state: &State) {
     }
 }
 
+/// Sends what was measured some time ago: a program that is killed, as best effort may be when its server ends, could not do
+/// so at its end.
+pub fn send_durations_in_time(state: &State, profile: &Profile) {
+    if profile.is_due(AGE_NS, clock::now) {
+        send_durations(state);
+    }
+}
+
 fn send_durations(state: &State) {
     let (Some(registered), Some(best_effort)) = (state.registered.get(), state.best_effort.get()) else {
         return;
     };
-    let measured = best_effort.profile.measured();
+    let measured = best_effort.profile.take_measured();
     if measured.0.is_empty() || registered.channel.is_closed() {
         return;
     }

@@ -122,8 +122,8 @@ pub fn sessions() -> Vec<Session> {
         sessions.push(bare(repeat));
         sessions.push(under(&prototype, repeat, pairs()));
         sessions.push(ours(repeat));
-        sessions.push(under(&prototype_mps, repeat, pairs()));
     }
+    sessions.extend([1, 2].map(|repeat| under(&prototype_mps, repeat, pairs())));
     let deeper = |system: &str, depth: u32| {
         under(&format!("{system}:depth={depth},idle_wait_us=100,budget_us=0"), 1, pairs())
     };

@@ -1,6 +1,6 @@
 //! What is counted, and what is passed on: cases C04, C05, C06, C08, C09, C12.
 
-use crate::session::{Session, read_until, succeeded};
+use crate::session::{Session, read_until, succeeded, until};
 use hooks::{Hook, Kind};
 use protocol::Priority::{self, BestEffort, High};
 use protocol::report::{Mode, Report};
@@ -156,6 +156,29 @@ fn durations_are_measured_once_and_kept() {
     run();
     let second = session.reports().into_iter().find(|report| report.process != first.process);
     assert_eq!(second.expect("a second report").profiled, 0, "known from the first program");
+}
+
+/// A program that is killed has sent what it measured before.
+#[test]
+fn durations_of_a_killed_program_are_kept() {
+    let session = Session::new("gate:depth=16,budget_us=1000");
+    let times = "train0=300;train1=2000";
+    let trainer = |arguments: &[&str]| {
+        let mut trainer = session.command(BestEffort, "trainer");
+        trainer.args(["--launches", "8", "--kernels", "2"]).args(arguments).env("STUB_DURATION_US", times);
+        trainer
+    };
+    let (mut endless, mut lines) = session.spawn(&mut trainer(&[]));
+    let profiles = session.path().join("profiles/stub.csv");
+    until("the durations to be sent", || {
+        read_until(&mut lines, "iteration");
+        std::fs::read_to_string(&profiles).is_ok_and(|text| text.contains("train1"))
+    });
+    endless.0.kill().expect("it runs");
+    endless.0.wait().expect("it ends");
+    succeeded(&mut trainer(&["--iterations", "3"]));
+    let second = session.reports().into_iter().find(|report| report.profiled == 0 && report.admitted > 0);
+    assert!(second.is_some(), "known from the killed program: {:?}", session.reports());
 }
 
 /// The log of a run is what the policy answers when it is asked again.
