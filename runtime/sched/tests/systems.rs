@@ -46,7 +46,7 @@ fn every_entry_parses_and_makes_a_policy() {
 fn parameters_are_read_and_their_names_have_one_spelling() {
     let system = System::parse("gate:idle_wait_us=50.0,level=cubin,depth=02").unwrap();
     assert_eq!(system.name(), "gate:depth=2,level=cubin,idle_wait_us=50");
-    assert_eq!(system.parameters(), "depth=2,level=cubin,idle_wait_us=50,budget_us=1000,lead_us=20");
+    assert_eq!(system.parameters(), "depth=2,level=cubin,idle_wait_us=50,budget_us=500,lead_us=20");
     assert_eq!(system.word("level"), Some("cubin"));
     let default = System::parse("tally").unwrap();
     assert_eq!((default.name(), default.parameters().as_str()), ("tally", "threshold_ms=0.0316"));

@@ -8,7 +8,7 @@ pub const SERVER: &str = "bert-base-384-infer";
 pub const PROTOTYPE: &str = "depth=1,idle_wait_us=100,budget_us=0";
 
 /// How ours is set: the defaults of `tally run`, written out so that a record says what was measured.
-pub const OURS: &str = "depth=64,idle_wait_us=50,budget_us=1000,lead_us=20";
+pub const OURS: &str = "depth=64,idle_wait_us=50,budget_us=500,lead_us=20";
 
 /// What a cell measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,13 +132,13 @@ pub fn sessions() -> Vec<Session> {
         under(&spec, 1, vec![cell(Kind::Pair(resnet))])
     };
     sessions.extend([2, 8].map(|depth| deeper("gate", depth)));
-    sessions.extend([(1000, 100), (1000, 20), (500, 50), (2000, 50)].map(|(b, w)| frontier(b, w)));
+    sessions.extend([(500, 20), (1000, 50), (200, 50), (500, 100)].map(|(b, w)| frontier(b, w)));
     let mut alone_too = pairs();
     alone_too.push(cell(Kind::Alone));
     sessions.push(under("mps", 1, alone_too));
     sessions.push(under("mps-priority", 1, pairs()));
     sessions.extend([2, 8].map(|depth| deeper("gate-mps", depth)));
-    sessions.extend([(1000, 0), (1000, 200), (500, 100), (200, 50)].map(|(b, w)| frontier(b, w)));
+    sessions.extend([(500, 0), (500, 200), (1000, 20), (300, 50)].map(|(b, w)| frontier(b, w)));
     // Its rate control needs longer than a cell to settle, and lets best effort start slowly.
     sessions.push(under("tgs", 1, pairs()));
     sessions
