@@ -63,6 +63,20 @@ impl Device {
         Ok(found)
     }
 
+    /// Checks that the driver still lists it: a program that had to be killed may have taken the device along.
+    ///
+    /// # Errors
+    /// It does not, in words.
+    pub fn answers(&self) -> Result<()> {
+        let devices = probe::ask("nvidia-smi", &["--query-gpu=uuid", "--format=csv,noheader"]);
+        match devices {
+            Ok(answer) if answer.success && answer.out.contains(&self.uuid) => Ok(()),
+            Ok(answer) => bail!("nvidia-smi does not list the device any more: {}", answer.line()),
+            Err(probe::Silence::Absent) => bail!("there is no nvidia-smi on PATH any more"),
+            Err(probe::Silence::Broken(why)) => bail!("{why}"),
+        }
+    }
+
     /// As in the column `machine`: the name of the model of this GPU in `machines/`, else the driver's name for it.
     pub fn label(&self, root: &Root) -> String {
         let models = flags::Machine::value_variants().iter().map(|machine| root.machine(machine.name()));
