@@ -147,10 +147,10 @@ impl Job {
                 add("--dir", setting.scratch.join(DAEMON).into());
                 run.extend(["--".into(), "python3".into()]);
                 let command = cmd(setting.tools.join("tally"), run.into_iter().chain(arguments));
-                // Durations of this cell's own: what an earlier one measured would make a difference.
-                settings()
-                    .fold(command, |command, name| command.env_remove(name))
-                    .env("TALLY_PROFILES", setting.scratch.join("profiles"))
+                // Durations of this cell's own: what an earlier one measured would make a difference. What is said first
+                // counts.
+                let command = command.env("TALLY_PROFILES", setting.scratch.join("profiles"));
+                settings().fold(command, |command, name| command.env_remove(name))
             }
         };
         let command = command.stdin_null().stdout_path(file("out")).stderr_path(file("err"));

@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(of("mps").environment(Priority::High), None);
         let priority = |priority| of("mps-priority").environment(priority).unwrap().1;
         assert_eq!((priority(Priority::High), priority(Priority::BestEffort)), ("0", "1"));
-        assert!(of("gate").is(&of("gate:depth=1")) && !of("gate").is(&of("gate:depth=2")));
+        assert!(of("gate-mps").is(&of("gate-mps:depth=1")) && !of("gate-mps").is(&of("gate-mps:depth=2")));
         assert!(of("gate-cubin").weakened().is_some() && of("gate").weakened().is_none());
     }
 }
