@@ -62,7 +62,7 @@ fn an_idle_daemon_ends_with_the_last_connection() {
     let channel = Channel::connect(&daemon.socket).unwrap();
     let attach =
         |policy: Option<&str>| Request::Attach { version: VERSION, policy: policy.map(str::to_owned) };
-    let (reply, _) = channel.ask(&attach(Some("gate:depth=1")), &[], LIMIT).unwrap();
+    let (reply, _) = channel.ask(&attach(Some("gate:depth=64")), &[], LIMIT).unwrap();
     assert!(matches!(reply, Reply::Ready { environment, .. } if environment.is_empty()));
     let other = Channel::connect(&daemon.socket).unwrap();
     let error = other.ask(&attach(Some("gate:depth=2")), &[], LIMIT).unwrap_err().to_string();
