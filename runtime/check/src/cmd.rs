@@ -47,6 +47,9 @@ pub fn run(flags: &GpuCheck) -> Result<u8> {
     };
     let gpu = gpu.filter(|_| !flags.dry);
     let setup = Setup::new(flags, gpu)?;
+    if let Some(gpu) = &setup.gpu {
+        Record::begin(&setup.out, gpu)?;
+    }
     interrupt::answer(setup.scratch())?;
     match &setup.gpu {
         Some(gpu) => eprintln!("checking on {}, driver {}", gpu.name, gpu.driver),
