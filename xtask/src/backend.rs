@@ -87,18 +87,13 @@ fn usable(flags: &Reproduce) -> Result<Choice, String> {
 /// # Errors
 /// The reason, for the middle of a sentence.
 pub fn find(flags: &Reproduce) -> Result<Gpu, String> {
-    let answer = Command::new("nvidia-smi")
-        .args(["--query-gpu=name,driver_version,uuid", "--format=csv,noheader"])
-        .output()
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no nvidia-smi on PATH".to_owned(),
-            _ => format!("nvidia-smi cannot be started: {error}"),
-        })?;
-    let devices = judge(
-        answer.status.success(),
-        &String::from_utf8_lossy(&answer.stdout),
-        &String::from_utf8_lossy(&answer.stderr),
-    )?;
+    // A broken driver lets it hang.
+    let answer = probe::ask("nvidia-smi", &["--query-gpu=name,driver_version,uuid", "--format=csv,noheader"]);
+    let answer = answer.map_err(|silence| match silence {
+        probe::Silence::Absent => "there is no nvidia-smi on PATH".to_owned(),
+        probe::Silence::Broken(why) => why,
+    })?;
+    let devices = judge(answer.success, &answer.out, &answer.err)?;
     select(devices, flags.device.as_deref(), std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref())
 }
 
@@ -136,7 +131,7 @@ fn select(devices: Vec<Gpu>, asked: Option<&str>, visible: Option<&str>) -> Resu
             (Some(_), Some(_)) => {
                 Err(format!("the UUIDs of several devices begin with {id}; write one in full"))
             }
-            (None, _) => Err(format!("there is no device `{id}`; `nvidia-smi -L` prints what there is")),
+            (None, _) => Err(format!("there is no device {id}; `nvidia-smi -L` prints what there is")),
         }
     };
     match (asked, visible.map(|list| list.split(',').next().unwrap_or_default().trim())) {
@@ -223,7 +218,7 @@ mod tests {
         assert_eq!(uuid(None, Some("GPU-bb,GPU-aa")).unwrap(), "GPU-bb");
         assert_eq!(uuid(Some("GPU-bb"), Some("GPU-aa")).unwrap(), "GPU-bb");
         for (asked, visible, expected) in [
-            (Some("GPU-cc"), None, "there is no device `GPU-cc`"),
+            (Some("GPU-cc"), None, "there is no device GPU-cc"),
             (Some("GPU-"), None, "several devices"),
             (Some(""), None, "there is no device"),
             (None, Some(""), "hides every device"),
