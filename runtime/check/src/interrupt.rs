@@ -36,18 +36,29 @@ pub fn remember<T>(start: impl FnOnce() -> Result<(u32, T)>) -> Result<T> {
     let mut state = state();
     if state.stopping {
         drop(state);
-        loop {
-            std::thread::park();
-        }
+        wait_for_the_end();
     }
     let (number, program) = start()?;
     state.running.push(number);
     Ok(program)
 }
 
-/// A program has been waited for.
+/// A program has been waited for. Does not return once this process has been told to end: a program that was ended for
+/// that reason has not failed, and no row may say so.
 pub fn forget(number: u32) {
-    state().running.retain(|running| *running != number);
+    let mut state = state();
+    state.running.retain(|running| *running != number);
+    if state.stopping {
+        drop(state);
+        wait_for_the_end();
+    }
+}
+
+/// The thread that answers the signal ends this process.
+fn wait_for_the_end() -> ! {
+    loop {
+        std::thread::park();
+    }
 }
 
 /// From here on a signal ends the programs, then removes the folder, then ends this process.

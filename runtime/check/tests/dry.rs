@@ -192,4 +192,7 @@ fn ctrl_c_leaves_no_program_and_no_folder() {
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(programs(), []);
     assert!(!scratch.exists());
+    // What was interrupted has not failed.
+    let rows = fs::read_to_string(bench.path("out/rows.csv")).unwrap_or_default();
+    assert!(!rows.contains("failed"), "{rows}");
 }
