@@ -84,6 +84,10 @@ impl Program {
                 if let Some(gpu) = &setup.gpu {
                     command.env("CUDA_VISIBLE_DEVICES", &gpu.uuid);
                 }
+                if doctor::probe::nvidia::mps_folder().is_some() {
+                    // Else it would go through somebody else's MPS daemon; there is none in this folder.
+                    command.env("CUDA_MPS_PIPE_DIRECTORY", setup.scratch().join("no-mps"));
+                }
                 command
             }
             Some(tally) => {
