@@ -1,6 +1,7 @@
 //! The devices that nvidia-smi lists.
 
 use crate::{Answer, Silence};
+use std::path::PathBuf;
 
 /// What nvidia-smi is asked for, in the order of [`Device`].
 const FIELDS: &str = "--query-gpu=index,name,uuid,driver_version,compute_mode,memory.total,mig.mode.current";
@@ -23,6 +24,13 @@ pub struct Device {
 /// Why there is none, in words.
 pub fn devices() -> Result<Vec<Device>, String> {
     read(crate::ask("nvidia-smi", &[FIELDS, "--format=csv,noheader"]))
+}
+
+/// The pipe folder of an MPS control daemon that every CUDA program started from here goes through unless told otherwise,
+/// if one is there: that of `CUDA_MPS_PIPE_DIRECTORY`, else NVIDIA's usual one.
+pub fn mps_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("CUDA_MPS_PIPE_DIRECTORY").map_or("/tmp/nvidia-mps".into(), PathBuf::from);
+    folder.join("control").exists().then_some(folder)
 }
 
 /// The devices of a text; lines that are none are left out.

@@ -87,18 +87,13 @@ fn usable(flags: &Reproduce) -> Result<Choice, String> {
 /// # Errors
 /// The reason, for the middle of a sentence.
 pub fn find(flags: &Reproduce) -> Result<Gpu, String> {
-    let answer = Command::new("nvidia-smi")
-        .args(["--query-gpu=name,driver_version,uuid", "--format=csv,noheader"])
-        .output()
-        .map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no nvidia-smi on PATH".to_owned(),
-            _ => format!("nvidia-smi cannot be started: {error}"),
-        })?;
-    let devices = judge(
-        answer.status.success(),
-        &String::from_utf8_lossy(&answer.stdout),
-        &String::from_utf8_lossy(&answer.stderr),
-    )?;
+    // A broken driver lets it hang.
+    let answer = probe::ask("nvidia-smi", &["--query-gpu=name,driver_version,uuid", "--format=csv,noheader"]);
+    let answer = answer.map_err(|silence| match silence {
+        probe::Silence::Absent => "there is no nvidia-smi on PATH".to_owned(),
+        probe::Silence::Broken(why) => why,
+    })?;
+    let devices = judge(answer.success, &answer.out, &answer.err)?;
     select(devices, flags.device.as_deref(), std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref())
 }
 
@@ -129,8 +124,15 @@ fn parse(line: &str) -> Result<Gpu, String> {
 fn select(devices: Vec<Gpu>, asked: Option<&str>, visible: Option<&str>) -> Result<Gpu, String> {
     let several = devices.len() > 1;
     let by_uuid = |id: &str, devices: Vec<Gpu>| {
-        let found = devices.into_iter().find(|device| device.uuid.starts_with(id));
-        found.ok_or_else(|| format!("there is no device {id}; `nvidia-smi -L` prints what there is"))
+        // A beginning is enough where it is that of one device.
+        let mut found = devices.into_iter().filter(|device| !id.is_empty() && device.uuid.starts_with(id));
+        match (found.next(), found.next()) {
+            (Some(device), None) => Ok(device),
+            (Some(_), Some(_)) => {
+                Err(format!("the UUIDs of several devices begin with {id}; write one in full"))
+            }
+            (None, _) => Err(format!("there is no device {id}; `nvidia-smi -L` prints what there is")),
+        }
     };
     match (asked, visible.map(|list| list.split(',').next().unwrap_or_default().trim())) {
         (Some(id), _) => by_uuid(id, devices),
@@ -140,6 +142,10 @@ fn select(devices: Vec<Gpu>, asked: Option<&str>, visible: Option<&str>) -> Resu
             "CUDA_VISIBLE_DEVICES={id} goes by index; choose a device by its UUID, e.g. --device {}",
             devices[0].uuid
         )),
+        // Of one device only this index means it; others, such as the usual -1, hide it.
+        (None, Some(id)) if id != "0" => {
+            Err(format!("CUDA_VISIBLE_DEVICES={id} is no device here, which hides the one that there is"))
+        }
         _ => devices.into_iter().next().ok_or_else(|| "nvidia-smi finds no device".to_owned()),
     }
 }
@@ -213,6 +219,8 @@ mod tests {
         assert_eq!(uuid(Some("GPU-bb"), Some("GPU-aa")).unwrap(), "GPU-bb");
         for (asked, visible, expected) in [
             (Some("GPU-cc"), None, "there is no device GPU-cc"),
+            (Some("GPU-"), None, "several devices"),
+            (Some(""), None, "there is no device"),
             (None, Some(""), "hides every device"),
             (None, Some("1"), "--device GPU-aa"),
         ] {
@@ -221,5 +229,9 @@ mod tests {
         }
         // Of one there is no doubt.
         assert_eq!(select(vec![device("GPU-aa")], None, Some("0")).unwrap().uuid, "GPU-aa");
+        for hidden in ["-1", "1", "NoDevFiles"] {
+            let error = select(vec![device("GPU-aa")], None, Some(hidden)).unwrap_err();
+            assert!(error.contains("hides the one"), "{error}");
+        }
     }
 }

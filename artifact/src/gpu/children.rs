@@ -15,8 +15,9 @@ use tempfile::TempDir;
 /// Between two looks at a process: long beside what a look costs, so that the host is left to the programs.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long a process may take to end after SIGTERM; `tally run` tells its program, and MPS, and waits for both.
-const GRACE: Duration = Duration::from_secs(20);
+/// How long a process may take to end after SIGTERM. Longer than `tally run` needs at most over MPS: 10 s until it takes
+/// its program off, up to 20 s for that, 10 s until the program is dead, 10 s for its report.
+const GRACE: Duration = Duration::from_secs(60);
 
 struct State {
     /// A signal ends this process: nothing may be started any more.
@@ -127,6 +128,7 @@ pub fn stop_all() {
     };
     stop(&running.iter().rev().collect::<Vec<_>>());
     for folder in folders {
+        super::let_daemon_go(&folder);
         let _ = fs::remove_dir_all(folder);
     }
 }

@@ -3,12 +3,15 @@
 use crate::root::Root;
 use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
-use duct::cmd;
 use sim::Machine;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What nvidia-smi is asked for, in this order.
 const FIELDS: &str = "--query-gpu=name,uuid,driver_version,memory.total,clocks.sm,clocks.mem,power.limit";
+
+/// The longest that a program may take to answer; a first start of Python from a slow disk takes its time.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks for versions without importing the packages, which would take seconds.
 const VERSIONS: &str = "\
@@ -41,9 +44,9 @@ impl Device {
     /// # Errors
     /// The driver does not answer, or has no such device.
     pub fn find(uuid: Option<&str>) -> Result<Device> {
-        let answer = cmd!("nvidia-smi", FIELDS, "--format=csv,noheader").stderr_null().read();
+        let answer = ask("nvidia-smi", &[FIELDS, "--format=csv,noheader"]);
         let answer = answer.context("nvidia-smi does not answer; `cargo xtask doctor` says what is wrong")?;
-        let software = cmd!("python3", "-c", VERSIONS, "torch", "transformers").stderr_null().read();
+        let software = ask("python3", &["-c", VERSIONS, "torch", "transformers"]);
         let software =
             software.context("python3 does not answer; `cargo xtask doctor` says what is wrong")?;
         let mut devices = Vec::new();
@@ -61,6 +64,16 @@ impl Device {
         let versions = software.lines().filter_map(|line| line.split_once(' '));
         found.software = versions.map(|(name, version)| (name.to_owned(), version.to_owned())).collect();
         Ok(found)
+    }
+
+    /// Checks that the driver still lists it: a program that had to be killed may have taken the device along.
+    ///
+    /// # Errors
+    /// It does not, in words.
+    pub fn answers(&self) -> Result<()> {
+        let listed = ask("nvidia-smi", &["--query-gpu=uuid", "--format=csv,noheader"])?;
+        ensure!(listed.contains(&self.uuid), "nvidia-smi does not list it any more");
+        Ok(())
     }
 
     /// As in the column `machine`: the name of the model of this GPU in `machines/`, else the driver's name for it.
@@ -88,6 +101,16 @@ impl Device {
         facts.extend(self.software.clone());
         facts.extend(self.state.clone());
         facts
+    }
+}
+
+/// What a program says on stdout. A broken driver lets its own tool hang, so not for ever.
+fn ask(program: &str, arguments: &[&str]) -> Result<String> {
+    match probe::ask_within(program, arguments, PATIENCE) {
+        Ok(answer) if answer.success => Ok(answer.out),
+        Ok(answer) => bail!("{program} failed: {}", answer.line()),
+        Err(probe::Silence::Absent) => bail!("there is no {program} on PATH"),
+        Err(probe::Silence::Broken(why)) => bail!(why),
     }
 }
 

@@ -62,6 +62,12 @@ pub enum Loop<'a> {
     Training { seconds: f64 },
 }
 
+/// The user's own settings of the runtime: a cell's key does not know them, so they must not matter.
+fn settings() -> impl Iterator<Item = OsString> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    names.filter(|name| name.to_string_lossy().starts_with("TALLY_"))
+}
+
 /// A started program.
 pub struct Job {
     child: Child,
@@ -120,7 +126,14 @@ impl Job {
             add("--busy-share", share.to_string().into());
         }
         let command = match setting.policy {
-            None => cmd("python3", arguments).env("CUDA_VISIBLE_DEVICES", setting.uuid),
+            None => {
+                let command = cmd("python3", arguments).env("CUDA_VISIBLE_DEVICES", setting.uuid);
+                match probe::nvidia::mps_folder() {
+                    // Else it would go through somebody else's MPS daemon; there is none in this folder.
+                    Some(_) => command.env("CUDA_MPS_PIPE_DIRECTORY", setting.scratch.join("no-mps")),
+                    None => command,
+                }
+            }
             Some(policy) => {
                 let reports = file("reports");
                 fs::create_dir(&reports).context("cannot make a folder for reports")?;
@@ -133,7 +146,11 @@ impl Job {
                 // A daemon for this cell alone: it ends with the cell's last program.
                 add("--dir", setting.scratch.join(DAEMON).into());
                 run.extend(["--".into(), "python3".into()]);
-                cmd(setting.tools.join("tally"), run.into_iter().chain(arguments))
+                let command = cmd(setting.tools.join("tally"), run.into_iter().chain(arguments));
+                // Durations of this cell's own: what an earlier one measured would make a difference. What is said first
+                // counts.
+                let command = command.env("TALLY_PROFILES", setting.scratch.join("profiles"));
+                settings().fold(command, |command, name| command.env_remove(name))
             }
         };
         let command = command.stdin_null().stdout_path(file("out")).stderr_path(file("err"));

@@ -19,7 +19,7 @@ use crate::cell::Cell;
 use crate::executor::{Answer, Executor};
 use crate::key;
 use crate::root::Root;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use children::{Scratch, wait_until};
 use job::{Job, Loop};
 use protocol::Priority;
@@ -52,6 +52,9 @@ const LIMITS: Limits = Limits {
     rest: Duration::from_secs(300),
 };
 
+/// How long a daemon may take to end MPS when this process is told to end.
+const LAST: Duration = Duration::from_secs(30);
+
 /// Seconds until a program is warm: it imports PyTorch, builds its model and warms up. For estimates; assumed.
 pub const START_SECONDS: f64 = 20.0;
 
@@ -64,6 +67,8 @@ pub struct Gpu {
     tools_sha256: String,
     host: String,
     stack: OnceLock<ProfileSet>,
+    /// Why nothing more can be measured.
+    lost: OnceLock<String>,
     limits: Limits,
 }
 
@@ -91,6 +96,7 @@ impl Gpu {
             tools_sha256: key::sha256(digests.as_bytes()),
             host: crate::runinfo::cpu(),
             stack: OnceLock::new(),
+            lost: OnceLock::new(),
             limits: LIMITS,
         })
     }
@@ -286,12 +292,26 @@ impl Executor for Gpu {
     }
 
     fn run(&self, cell: &Cell, scenario: &Scenario) -> Result<Answer> {
+        if let Some(why) = self.lost.get() {
+            bail!("not run: {why}");
+        }
         let scratch = Scratch::new()?;
         let answer = self.measure(cell, scenario, scratch.path());
         // Also after a failure: the next cell must not meet this one's MPS server.
-        daemon_is_gone(&scratch.path().join(job::DAEMON), self.limits.rest)?;
-        answer
+        let gone = daemon_is_gone(&scratch.path().join(job::DAEMON), self.limits.rest);
+        if answer.is_err()
+            && let Err(why) = self.device.answers()
+        {
+            let why = format!("after {cell} the device could not be used any more: {why}; rerun when it can");
+            return Err(answer.unwrap_err().context(self.lost.get_or_init(|| why).clone()));
+        }
+        gone.and(answer)
     }
+}
+
+/// [`daemon_is_gone`] for the end of this process: the folder goes next, and with it what the daemon ends MPS by.
+pub fn let_daemon_go(scratch: &Path) {
+    let _ = daemon_is_gone(&scratch.join(job::DAEMON), LAST);
 }
 
 /// Waits until nobody holds the lock of the daemon's folder; the system frees it when the daemon has ended, however it did.

@@ -126,6 +126,39 @@ fn a_program_that_dies_is_a_row_with_its_last_words() {
 }
 
 #[test]
+fn nothing_more_is_measured_on_a_device_that_is_lost() {
+    let stub = StubGpu::new();
+    for name in ["die-closed", "lost"] {
+        stub.repository.write(name, "");
+    }
+    let answer = stub.run(&RUN);
+    answer.expect(3, "the device could not be used any more");
+    // The first program was the last.
+    assert_eq!(fs::read_to_string(stub.repository.path("pids")).unwrap().lines().count(), 1);
+    let rows = stub.rows("run/one.csv");
+    let training = row(&rows, "solo-training", "no-sharing");
+    assert!(training["error"].starts_with("not run: after "), "{training:?}");
+    assert!(training["error"].contains("GPU is lost"), "{training:?}");
+    for name in ["die-closed", "lost"] {
+        fs::remove_file(stub.repository.path(name)).unwrap();
+    }
+    stub.run(&RUN).expect(0, "5 run, 0 were stored");
+}
+
+#[test]
+fn settings_of_the_user_do_not_reach_cells() {
+    let stub = StubGpu::new();
+    let mut command = stub.command(&RUN);
+    command.env("TALLY_SPIN_US", "7").env("TALLY_DRIVER", "/other").env("TALLY_PROFILES", "/mine");
+    Answer::of(command.output().unwrap()).expect(0, "5 run");
+    let settings = fs::read_to_string(stub.repository.path("bin/settings")).unwrap();
+    assert!(settings.lines().count() > 0);
+    for line in settings.lines() {
+        assert!(line.starts_with("TALLY_PROFILES=") && line.ends_with("/profiles"), "{line}");
+    }
+}
+
+#[test]
 fn a_system_without_effect_has_no_numbers() {
     let stub = StubGpu::new();
     stub.report(Priority::BestEffort, |_| ());

@@ -4,7 +4,7 @@ use crate::corun::plan;
 use crate::record::{self, Record};
 use crate::rows::{Outcome, Rows};
 use crate::setup::Setup;
-use crate::{answers, correctness, corun, faults, machine, selftest};
+use crate::{answers, correctness, corun, faults, interrupt, machine, selftest};
 use anyhow::Result;
 use flags::{GpuCheck, Part};
 
@@ -47,6 +47,10 @@ pub fn run(flags: &GpuCheck) -> Result<u8> {
     };
     let gpu = gpu.filter(|_| !flags.dry);
     let setup = Setup::new(flags, gpu)?;
+    if let Some(gpu) = &setup.gpu {
+        Record::begin(&setup.out, gpu)?;
+    }
+    interrupt::answer(setup.scratch())?;
     match &setup.gpu {
         Some(gpu) => eprintln!("checking on {}, driver {}", gpu.name, gpu.driver),
         None if setup.dry => {

@@ -13,6 +13,7 @@ pub mod correctness;
 pub mod corun;
 pub mod digest;
 pub mod faults;
+pub mod interrupt;
 pub mod machine;
 pub mod program;
 pub mod record;

@@ -1,5 +1,6 @@
 //! Starts a program, with or without the runtime around it, and waits with a limit.
 
+use crate::interrupt;
 use crate::setup::Setup;
 use anyhow::{Context, Result, bail};
 use protocol::Priority;
@@ -83,6 +84,10 @@ impl Program {
                 if let Some(gpu) = &setup.gpu {
                     command.env("CUDA_VISIBLE_DEVICES", &gpu.uuid);
                 }
+                if doctor::probe::nvidia::mps_folder().is_some() {
+                    // Else it would go through somebody else's MPS daemon; there is none in this folder.
+                    command.env("CUDA_MPS_PIPE_DIRECTORY", setup.scratch().join("no-mps"));
+                }
                 command
             }
             Some(tally) => {
@@ -106,7 +111,10 @@ impl Program {
         let file = std::fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
         let shown = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
+        let child = interrupt::remember(|| {
+            let child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
+            Ok((child.id(), child))
+        })?;
         Ok(Program { child, name: name.to_owned(), log, began: Instant::now() })
     }
 
@@ -116,6 +124,7 @@ impl Program {
     /// The system does not tell.
     pub fn ended(&mut self) -> Result<Option<Ended>> {
         let Some(status) = self.child.try_wait()? else { return Ok(None) };
+        interrupt::forget(self.child.id());
         let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
         Ok(Some(Ended { code, seconds: self.began.elapsed().as_secs_f64() }))
     }
@@ -161,6 +170,7 @@ impl Program {
         if let (Ok(None), Some(pid)) = (self.ended(), pid(self.child.id())) {
             let _ = kill_process_group(pid, Signal::KILL);
             let _ = self.child.wait();
+            interrupt::forget(self.child.id());
         }
     }
 

@@ -50,6 +50,31 @@ pub struct Ran {
 }
 
 impl Record {
+    /// Checks that what is in the folder of results already is of this GPU model and driver, and notes both, so that an
+    /// interrupted part is known by them as well.
+    ///
+    /// # Errors
+    /// It is of another one, or the note cannot be written.
+    pub fn begin(out: &Path, gpu: &Gpu) -> Result<()> {
+        let path = out.join("run.toml");
+        if !path.exists() {
+            let (software, parts) = (Software::default(), BTreeMap::new());
+            let record = Record { gpu: gpu.clone(), software, parts, rows: Vec::new(), files: Files::new() };
+            return save(&path, &record);
+        }
+        let before = load(&path).with_context(|| format!("{}: choose another --out", out.display()))?.gpu;
+        ensure!(
+            before.name == gpu.name && before.driver == gpu.driver,
+            "{} has results of {}, driver {}, and this is {}, driver {}; choose another --out",
+            out.display(),
+            before.name,
+            before.driver,
+            gpu.name,
+            gpu.driver
+        );
+        Ok(())
+    }
+
     /// Notes in the folder of results that a part was run; rows are added when the record is made.
     ///
     /// # Errors
@@ -58,7 +83,7 @@ impl Record {
         let path = setup.out.join("run.toml");
         let files = digest::files(&setup.repo)?;
         let mut record = match load(&path) {
-            Ok(record) if record.gpu.name == gpu.name => record,
+            Ok(record) if !record.parts.is_empty() => record,
             _ => Record {
                 gpu: gpu.clone(),
                 software: crate::machine::software(&setup.python),
@@ -221,6 +246,29 @@ mod tests {
         old.parts
             .insert("faults".to_owned(), Ran { digest: "other".to_owned(), ..old.parts["corun"].clone() });
         assert!(age_of(&old, &files, 0).contains("not all run with the same state"));
+    }
+
+    #[test]
+    fn a_folder_has_results_of_one_gpu_model() {
+        let out = tempfile::tempdir().unwrap();
+        let gpu = record(Files::new()).gpu;
+        Record::begin(out.path(), &gpu).unwrap();
+        Record::begin(out.path(), &Gpu { uuid: "GPU-b".to_owned(), ..gpu.clone() }).unwrap();
+        let others = [
+            Gpu { name: "NVIDIA A100".to_owned(), ..gpu.clone() },
+            Gpu { driver: "581.0".to_owned(), ..gpu },
+        ];
+        for other in others {
+            let error = Record::begin(out.path(), &other).unwrap_err().to_string();
+            assert!(
+                error.contains("has results of NVIDIA H200, driver 580.1, and this is")
+                    && error.contains("--out"),
+                "{error}"
+            );
+        }
+        // Nothing was run yet, so there is nothing to keep.
+        let repo = tempfile::tempdir().unwrap();
+        assert!(make(out.path(), repo.path()).unwrap_err().to_string().contains("has no rows"));
     }
 
     #[test]

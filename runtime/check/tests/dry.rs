@@ -153,3 +153,46 @@ fn what_is_missing_is_said() {
     let (code, err) = bench.run(&["--record"], "");
     assert!(code == 1 && err.contains("no results of a check on a GPU"), "{err}");
 }
+
+#[test]
+fn ctrl_c_leaves_no_program_and_no_folder() {
+    let Some(bench) = Bench::new() else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpu-check"));
+    command.arg("--tools").arg(bench.path("tools")).arg("--repo").arg(bench.path("repo"));
+    command.arg("--out").arg(bench.path("out")).args(["--dry", "--only", "corun"]);
+    command.env("WRONG", "").env("CALLS", bench.path("calls"));
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    // Programs name their command folders in the scratch area, and nobody else's are of this process.
+    let programs = || -> Vec<(u32, String)> {
+        let words = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).ok();
+        let all = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let line = String::from_utf8(words(&pid)?).ok()?;
+            let mine = line.contains(bench.path("repo").to_str()?) && line.contains("--commands");
+            mine.then_some((pid, line))
+        });
+        all.collect()
+    };
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let found = loop {
+        let found = programs();
+        if found.len() >= 2 {
+            break found;
+        }
+        assert!(std::time::Instant::now() < end, "no program was started");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    let words: Vec<&str> = found[0].1.split('\0').collect();
+    let at = words.iter().position(|word| *word == "--commands").unwrap();
+    let scratch = Path::new(words[at + 1]).ancestors().nth(2).unwrap().to_owned();
+    assert!(scratch.is_dir());
+    let status = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(programs(), []);
+    assert!(!scratch.exists());
+    // What was interrupted has not failed.
+    let rows = fs::read_to_string(bench.path("out/rows.csv")).unwrap_or_default();
+    assert!(!rows.contains("failed"), "{rows}");
+}

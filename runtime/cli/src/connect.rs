@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::place::{self, Lock, Place};
 use daemon::policy::{DEFAULT, Runnable};
+use daemon::say;
 use daemon::{Occupied, gpu, mps, processes};
 use protocol::VERSION;
 use protocol::message::{Channel, Reply, Request};
@@ -112,7 +113,7 @@ fn start(place: &Place, policy: Option<&str>, uuid: Option<&str>, end: Instant) 
     let program = beside("tallyd")?;
     let old = processes::clients_of(&place.socket());
     if !old.is_empty() {
-        eprintln!(
+        say!(
             "tally: programs of a daemon that was killed still run; they and the new ones do not see each other. End them \
              first: {old:?}"
         );

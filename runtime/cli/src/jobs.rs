@@ -5,6 +5,7 @@
 //! client that is killed with work on the device can harm the others of its MPS server.
 
 use anyhow::{Context, Result};
+use daemon::say;
 use daemon::{mps::Mps, processes};
 use protocol::Priority;
 use protocol::message::Channel;
@@ -58,9 +59,14 @@ impl Job {
             command.process_group(0).stdin(Stdio::null());
         }
         let name = command.get_program().to_string_lossy().into_owned();
-        let child = command.spawn()?;
+        let mut child = command.spawn()?;
         let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| {
+            // Nobody would wait for it.
+            let _ = child.kill();
+            let _ = child.wait();
+            std::io::Error::other(format!("its end cannot be waited for (pidfd_open, Linux 5.3): {error}"))
+        })?;
         Ok(Job { name, child, pidfd, own_group, status: None, stop: Stop::Not })
     }
 
@@ -97,6 +103,11 @@ pub struct Jobs {
 
 type Signals = SignalDelivery<UnixStream, SignalOnly>;
 
+/// A signal that came before there was a program to give it to, and that would have ended it.
+pub fn ending(signals: &mut Signals) -> Option<i32> {
+    signals.pending().find(|number| ENDING.contains(number))
+}
+
 /// Catches the signals that are passed on. Before the programs are started, so that none is lost.
 ///
 /// # Errors
@@ -118,12 +129,18 @@ impl Jobs {
             let watched = daemon.filter(|_| !ended.daemon_lost);
             self.wait(watched)?;
             self.pass_on();
-            for job in self.jobs.iter_mut().filter(|job| job.status.is_none()) {
+            for (index, job) in self.jobs.iter_mut().enumerate().filter(|(_, job)| job.status.is_none()) {
                 job.status = job.child.try_wait().context("cannot wait for a program")?;
+                // The code of the run says nothing of the second program.
+                if let Some(status) = job.status.filter(|status| index > 0 && !status.success())
+                    && job.stop == Stop::Not
+                {
+                    say!("tally: {} failed ({status}); the first program goes on", job.name);
+                }
             }
             if watched.is_some_and(Channel::is_closed) {
                 ended.daemon_lost = true;
-                eprintln!(
+                say!(
                     "tally: the daemon has gone; the programs go on as before, new ones need another daemon"
                 );
             }
@@ -190,7 +207,7 @@ impl Jobs {
             if job.status.is_some() || Instant::now() < when {
                 continue;
             }
-            eprintln!("tally: {} did not end within {} s, so it is killed", job.name, self.grace.as_secs());
+            say!("tally: {} did not end within {} s, so it is killed", job.name, self.grace.as_secs());
             killed |= self.kill(job, &processes::tree(job.child.id()));
             self.jobs[index].stop = Stop::Killed(Instant::now() + KILLED);
         }
@@ -213,7 +230,7 @@ impl Jobs {
                 std::thread::sleep(WORKERS);
             };
             if !left.is_empty() {
-                eprintln!("tally: processes of {} that did not end are killed: {left:?}", job.name);
+                say!("tally: processes of {} that did not end are killed: {left:?}", job.name);
                 killed |= self.kill(job, &left);
             }
         }
@@ -225,7 +242,7 @@ impl Jobs {
         if let Some(mps) = &self.mps
             && let Err(error) = mps.terminate(pids)
         {
-            eprintln!("tally: cannot take {} off MPS first: {error}", job.name);
+            say!("tally: cannot take {} off MPS first: {error}", job.name);
         }
         kill_all(pids);
         self.mps.is_some()
@@ -253,7 +270,7 @@ fn ask(job: &mut Job, grace: Duration, with_signal: bool) {
 fn given_up(job: &Job) -> bool {
     match job.stop {
         Stop::Killed(when) if job.status.is_none() && Instant::now() >= when => {
-            eprintln!(
+            say!(
                 "tally: {} (process {}) was killed and does not end: it hangs in the driver; `nvidia-smi` tells whether \
                  the device still answers",
                 job.name,

@@ -11,6 +11,7 @@ mod top;
 
 use args::{Cli, Verb};
 use clap::Parser;
+use daemon::say;
 use protocol::settings::Settings;
 use std::process::ExitCode;
 
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
     let settings = match Settings::of_environment() {
         Ok(settings) => settings,
         Err(error) => {
-            eprintln!("tally: {error}");
+            say!("tally: {error}");
             return ExitCode::from(2);
         }
     };
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(Failure { code, error }) => {
-            eprintln!("tally: {error:#}");
+            say!("tally: {error:#}");
             ExitCode::from(code)
         }
     }

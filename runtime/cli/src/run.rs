@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use daemon::mps::Mps;
 use daemon::place::{self, Lock};
 use daemon::policy;
+use daemon::say;
 use protocol::VERSION;
 use protocol::message::{Reply, Request};
 use protocol::process::Process;
@@ -39,7 +40,7 @@ pub fn run(run: &Run, settings: &Settings) -> Result<u8, Failure> {
 
     let wanted = Wanted { policy: run.policy.as_deref(), gpu: run.gpu.as_deref(), dir: run.dir.as_deref() };
     let way = Way::find(run.shim, settings)?;
-    let signals = jobs::catch_signals()?;
+    let mut signals = jobs::catch_signals()?;
     let daemon = connect::attach(wanted, settings)?;
     let scratch = Scratch::new(&daemon.place.dir)?;
     let reports = match run.report.as_deref().or(settings.report.as_deref()) {
@@ -57,11 +58,22 @@ pub fn run(run: &Run, settings: &Settings) -> Result<u8, Failure> {
         let weaker = daemon.policy.weakened().map_or(String::new(), |text| format!("; {text}"));
         let (policy, substrate) = (daemon.policy.name(), daemon.policy.substrate());
         let names = names.collect::<Vec<_>>().join(" and ");
-        eprintln!("tally: {names} under {policy} over {substrate} on {gpu}{weaker}");
+        say!("tally: {names} under {policy} over {substrate} on {gpu}{weaker}");
+    }
+    let mut shared = daemon.environment.clone();
+    if let Some(other) = without_mps(run, &daemon) {
+        // A folder without a daemon: the program has a context of its own, as the policy says.
+        shared.push(("CUDA_MPS_PIPE_DIRECTORY".to_owned(), other));
     }
     let mut started = Vec::new();
     for (index, (priority, words)) in programs.iter().enumerate() {
-        let mut environment = daemon.environment.clone();
+        // A terminal's Ctrl-C goes to the programs that are there, and is not passed on later.
+        if let Some(number) = jobs::ending(&mut signals) {
+            end_all(started);
+            say!("tally: {} was not started: signal {number} came first", words[0].to_string_lossy());
+            return Ok(128 + number as u8);
+        }
+        let mut environment = shared.clone();
         if let Some((name, value)) = daemon.policy.environment(*priority) {
             environment.push((name.to_owned(), value.to_owned()));
         }
@@ -86,13 +98,27 @@ pub fn run(run: &Run, settings: &Settings) -> Result<u8, Failure> {
     Ok(ended.code)
 }
 
+/// Where programs are to look for MPS so that they find none, although somebody else's daemon runs here; `None` where the
+/// policy has MPS or there is no such daemon.
+fn without_mps(run: &Run, daemon: &Attached) -> Option<String> {
+    let theirs = probe::nvidia::mps_folder().filter(|_| !daemon.policy.needs_mps())?;
+    if !run.quiet {
+        say!(
+            "tally: an MPS daemon that is not ours listens in {}; {} is without MPS, so the programs do not use it",
+            theirs.display(),
+            daemon.policy.name()
+        );
+    }
+    Some(daemon.place.mps().join("none").to_string_lossy().into_owned())
+}
+
 /// What has to be seen to once the programs have ended.
 fn finish(run: &Run, daemon: &Attached, ended: &Ended, mps: Option<&Mps>) -> Result<(), Failure> {
     if ended.daemon_lost {
         // Nobody else does, unless another one has been started meanwhile, which then holds the lock.
         if let Some(lock) = Lock::try_take(&daemon.place.lock())? {
             match mps.map(Mps::clean_up) {
-                Some(Err(error)) => eprintln!("tally: {error}"),
+                Some(Err(error)) => say!("tally: {error}"),
                 _ => {
                     let _ = fs::remove_file(daemon.place.socket());
                     lock.remove();
@@ -103,9 +129,7 @@ fn finish(run: &Run, daemon: &Attached, ended: &Ended, mps: Option<&Mps>) -> Res
         // Deaths are answered first, so that after this the reports of killed programs are written.
         let asked = daemon.channel.ask(&Request::Status { version: VERSION }, &[], ANSWER);
         if !matches!(asked, Ok((Reply::Status(_), _))) {
-            eprintln!(
-                "tally: the daemon did not answer; reports of programs that were killed may be missing"
-            );
+            say!("tally: the daemon did not answer; reports of programs that were killed may be missing");
         }
     }
     if let Some(mps) = mps.filter(|_| ended.killed && !ended.daemon_lost) {

@@ -2,6 +2,7 @@
 
 use crate::jobs::describe;
 use daemon::policy::Runnable;
+use daemon::say;
 use protocol::Priority;
 use protocol::report::{Ended, Mode, Report};
 use protocol::segment::PASSED;
@@ -33,7 +34,7 @@ pub fn since(folder: &Path, before: &Files) -> Vec<Report> {
         }
         match Report::read(&path) {
             Ok(report) => reports.push(report),
-            Err(error) => eprintln!("tally: {}: {error}", path.display()),
+            Err(error) => say!("tally: {}: {error}", path.display()),
         }
     }
     reports.sort_by_key(|report| (report.priority == Priority::BestEffort, report.process.pid));
@@ -48,13 +49,15 @@ pub fn print(reports: &[Report], program: &str, code: u8) {
             0 => " (one that sets LD_PRELOAD itself is not reached: try --shim)",
             _ => "",
         };
-        eprintln!("tally: no process of {program} launched anything on a GPU under the runtime{perhaps}");
+        say!("tally: no process of {program} launched anything on a GPU under the runtime{perhaps}");
     }
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for report in reports {
         let text = lines(report);
         let bold = color && is_bad(report);
-        eprint!("{}{text}{}", if bold { "\x1b[1m" } else { "" }, if bold { "\x1b[0m" } else { "" });
+        let (on, off) = if bold { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+        // As `say!`, without a further line end.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{on}{text}{off}").as_bytes());
     }
 }
 

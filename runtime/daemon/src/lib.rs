@@ -5,6 +5,16 @@
 //! **Invariant:** nothing that the daemon does is needed for a client to go on. A client waits for it once, at its first
 //! launch, and only for a limited time.
 
+/// A line on stderr, as `eprintln!`, which panics when the other end has been closed or the disk of a log is full: no
+/// reason for a daemon or `tally run` to leave its programs.
+#[macro_export]
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 pub mod gpu;
 pub mod mps;
 pub mod place;

@@ -34,14 +34,14 @@ fn main() -> ExitCode {
     let settings = match Settings::of_environment() {
         Ok(settings) => settings,
         Err(error) => {
-            eprintln!("tallyd: {error}");
+            daemon::say!("tallyd: {error}");
             return ExitCode::from(2);
         }
     };
     match run(cli, &settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tallyd: {error:#}");
+            daemon::say!("tallyd: {error:#}");
             if error.is::<Occupied>() { ExitCode::from(Occupied::CODE) } else { ExitCode::FAILURE }
         }
     }

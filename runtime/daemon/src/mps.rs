@@ -209,9 +209,7 @@ impl Mps {
     /// Ends it and its servers, by asking and then by signals to processes that have our folder in their environment, and
     /// removes its folders. Never fails: what is left is said.
     pub fn stop(&self) {
-        if !self.folder.exists() {
-            return;
-        }
+        // Also where the folder has gone: somebody may have removed it while the processes ran.
         let processes = || -> Vec<u32> {
             let pipe = self.pipe.to_string_lossy();
             let mut found = processes::with_variable(CONTROL, PIPE, &pipe);
@@ -243,9 +241,10 @@ impl Mps {
         }
         let left = processes();
         if left.is_empty() {
+            // Absent where the policy has no MPS.
             let _ = fs::remove_dir_all(&self.folder);
         } else {
-            eprintln!(
+            say!(
                 "tally: MPS processes that do not end: {left:?}; their folder stays: {}",
                 self.folder.display()
             );

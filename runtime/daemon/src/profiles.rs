@@ -102,7 +102,7 @@ fn read(path: &Path) -> Result<(Durations, Vec<String>)> {
             "{shown} does not begin with `{HEADER}`, so another version wrote it; it is now {}",
             aside.display()
         );
-        eprintln!("tallyd: {note}");
+        say!("tallyd: {note}");
         return Ok(Default::default());
     }
     let (table, damaged) = Durations::read(&text);

@@ -28,6 +28,9 @@ use std::time::{Duration, Instant};
 /// How long one client that does not read may keep all others waiting.
 const SEND: Duration = Duration::from_secs(1);
 
+/// Between two tries to accept a connection when the system has no room for one.
+const AGAIN: Duration = Duration::from_millis(100);
+
 type Signals = SignalDelivery<UnixStream, SignalOnly>;
 
 /// One that has connected.
@@ -158,7 +161,9 @@ impl Server {
                 Err(Errno::INTR | Errno::CONNABORTED) => continue,
                 Err(Errno::AGAIN) => return,
                 Err(error) => {
-                    eprintln!("tallyd: cannot accept a connection: {error}");
+                    say!("tallyd: cannot accept a connection: {error}");
+                    // It is still there to be accepted, so the next wait ends at once.
+                    std::thread::sleep(AGAIN);
                     return;
                 }
             };
@@ -190,7 +195,7 @@ impl Server {
         if let Some(theirs) = self.connections.get(&id).map(|connection| connection.peer.uid.as_raw())
             && theirs != ours
         {
-            eprintln!("tallyd: refused user {theirs}");
+            say!("tallyd: refused user {theirs}");
             let why = format!("it serves user {ours} only, and this is user {theirs}");
             self.reply(id, &refused(why), &[]);
             return self.close(id);
@@ -277,7 +282,7 @@ impl Server {
         let known = self.profiles.as_ref().map(|profiles| profiles.table().to_memfd());
         let known = match known {
             Some(Err(error)) => {
-                eprintln!("tallyd: cannot hand out durations: {error}");
+                say!("tallyd: cannot hand out durations: {error}");
                 None
             }
             Some(Ok(file)) => Some(file),
@@ -295,12 +300,12 @@ impl Server {
             Ok(read) => read,
             Err(error) => return refused(format!("durations that cannot be read: {error}")),
         };
-        damaged.iter().for_each(|line| eprintln!("tallyd: durations of a client, {line}"));
+        damaged.iter().for_each(|line| say!("tallyd: durations of a client, {line}"));
         if let Some(profiles) = &mut self.profiles {
             match profiles.add(new) {
-                Ok(warnings) => warnings.iter().for_each(|warning| eprintln!("tallyd: {warning}")),
+                Ok(warnings) => warnings.iter().for_each(|warning| say!("tallyd: {warning}")),
                 Err(error) => {
-                    eprintln!("tallyd: {error:#}");
+                    say!("tallyd: {error:#}");
                     return refused(format!("{error:#}"));
                 }
             }

@@ -49,7 +49,7 @@ impl StubGpu {
         fs::copy(env!("CARGO_BIN_EXE_artifact"), stub.repository.path("bin/artifact")).unwrap();
         stub.script(
             "nvidia-smi",
-            "#!/bin/sh\necho 'Stub GPU, GPU-0000, 1.2, 81920 MiB, 100 MHz, 200 MHz, 300.00 W'\n",
+            "#!/bin/sh\nif [ -e lost ] && [ -e pids ]; then echo 'GPU is lost'; exit 15; fi\necho 'Stub GPU, GPU-0000, 1.2, 81920 MiB, 100 MHz, 200 MHz, 300.00 W'\n",
         );
         stub.use_python(&stub.python, "");
         stub.script("tally", include_str!("tally.sh"));

@@ -2,6 +2,7 @@
 # Stands in for `tally`: runs the program, passes SIGTERM on, leaves the report that the test has prepared.
 folder=$(dirname "$0")
 echo "$*" >> "$folder/calls"
+env | grep ^TALLY_ >> "$folder/settings"
 while [ "$1" != -- ]; do
     case $1 in
     --priority) priority=$2 ;;

@@ -107,3 +107,35 @@ fn what_a_killed_daemon_leaves_is_ended_by_tally_run() {
     assert_eq!(fake.mps_daemons(), [0_u32; 0]);
     home.is_left_clean();
 }
+
+#[test]
+fn a_signal_during_the_start_starts_no_program() {
+    let (home, fake) = (Home::new(), fake());
+    // Of the questions that a start asks, more than it will ask until the signal.
+    fs::write(fake.file("unready"), "1000").unwrap();
+    let begun = home.file("begun");
+    let mut command = run(&home, &fake, &[], &format!("touch={} exit=0", begun.display()));
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    until("MPS", || (!fake.mps_daemons().is_empty()).then_some(()));
+    signal(&child, Signal::INT);
+    fs::write(fake.file("unready"), "0").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(128 + 2), "{}", said(&output));
+    assert!(said(&output).contains("was not started: signal 2 came first"), "{}", said(&output));
+    assert!(!begun.exists());
+    home.is_left_clean();
+}
+
+#[test]
+fn plain_contexts_stay_away_from_the_mps_of_others() {
+    let (home, theirs) = (Home::new(), Home::new());
+    fs::write(theirs.file("control"), "").unwrap();
+    for (policy, expected) in [("gate", "d/default.mps/none"), ("time-slicing", "d/default.mps/none")] {
+        let mut command = home.tally(&["run", "--gpu", "none", "--policy", policy, "--", "env"]);
+        let output = command.env("CUDA_MPS_PIPE_DIRECTORY", theirs.file("")).output().unwrap();
+        let expected = format!("CUDA_MPS_PIPE_DIRECTORY={}", home.file(expected).display());
+        assert!(text(&output.stdout).lines().any(|line| line == expected), "{}", text(&output.stdout));
+        assert!(said(&output).contains("an MPS daemon that is not ours listens in"), "{}", said(&output));
+        home.is_left_clean();
+    }
+}

@@ -273,3 +273,24 @@ fn a_daemon_that_cannot_start_says_why() {
         said(&output)
     );
 }
+
+#[test]
+fn a_second_program_that_fails_is_said_and_the_first_goes_on() {
+    let home = Home::new();
+    let mut command = home.tally(&["run", "--gpu", "none", "--quiet", "--both", "--", "sleep", "1", "--"]);
+    let output = command.args(["sh", "-c", "exit 3"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(said(&output), "tally: sh failed (exit status: 3); the first program goes on\n");
+}
+
+#[test]
+fn nobody_who_reads_is_no_reason_to_fail() {
+    let home = Home::new();
+    let go = home.file("go");
+    let mut command = home.run(&[], &format!("see={} hello report exit=7", go.display()));
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    fs::write(&go, "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    home.is_left_clean();
+}

@@ -119,7 +119,7 @@ impl Server {
         report.gpu.clone_from(&self.gpu);
         report.count(self.slots.counters(slot), &hello.calls);
         if let Err(error) = report.write(folder) {
-            eprintln!("tallyd: cannot write a report into {}: {error}", folder.display());
+            say!("tallyd: cannot write a report into {}: {error}", folder.display());
         }
     }
 

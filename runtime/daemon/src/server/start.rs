@@ -11,7 +11,7 @@ use probe::nvidia::Device;
 use protocol::process::Process;
 use protocol::settings::Settings;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl std::fmt::Display for Occupied {
 
 impl std::error::Error for Occupied {}
 
-/// Runs a daemon until SIGTERM, SIGINT, or it is idle; then nothing of it is left but its log and the profile cache.
+/// Runs a daemon until SIGTERM, SIGINT, SIGHUP (its terminal has gone), or it is idle; then nothing of it is left but its log and the profile cache.
 ///
 /// # Errors
 /// Another one runs for this device, or something that it needs cannot be had.
@@ -76,7 +76,7 @@ pub fn run(options: Options, settings: &Settings) -> Result<()> {
     };
     // Before anything is started: from here on a signal ends the daemon cleanly.
     let (read, write) = UnixStream::pair()?;
-    let signals = SignalDelivery::with_pipe(read, write, SignalOnly, [SIGINT, SIGTERM])
+    let signals = SignalDelivery::with_pipe(read, write, SignalOnly, [SIGHUP, SIGINT, SIGTERM])
         .context("cannot catch signals")?;
     // What a daemon that was killed has left behind.
     let mps = Mps::at(&place.mps());
@@ -106,18 +106,18 @@ fn serve(options: Options, settings: &Settings, place: &Place, mps: &Mps, signal
     let profiles = match profiles::folder(settings) {
         Some(folder) => {
             let (profiles, warnings) = Profiles::open(&folder, options.device.as_ref())?;
-            warnings.iter().for_each(|warning| eprintln!("tallyd: {warning}"));
+            warnings.iter().for_each(|warning| say!("tallyd: {warning}"));
             Some(profiles)
         }
         None => {
-            eprintln!("tallyd: neither TALLY_PROFILES nor HOME is set, so durations are not kept");
+            say!("tallyd: neither TALLY_PROFILES nor HOME is set, so durations are not kept");
             None
         }
     };
     let slots = Slots::new()?;
     let this = Process::this().context("cannot read /proc")?;
     let socket = listen(place)?;
-    eprintln!(
+    say!(
         "tallyd: {} over {} on {}, {}",
         options.policy.name(),
         options.policy.substrate(),

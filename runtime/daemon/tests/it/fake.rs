@@ -49,7 +49,7 @@ impl Fake {
     }
 
     /// An nvidia-cuda-mps-control. Files of the state steer it: `unready` with the number of questions that it does not
-    /// answer, `never`, `clients` with process numbers, `pid` with the number that it claims. `commands` is what it was
+    /// answer, `never`, `stay` (it does not end with its folder), `clients` with process numbers, `pid` with the number that it claims. `commands` is what it was
     /// told.
     pub fn mps(&self) {
         let state = self.folder.path().display();
@@ -66,7 +66,7 @@ case $1 in
     echo $! >>"$state/started"
     exit ;;
 serve)
-    while [ ! -e "$pipe/quit" ] && [ -d "$pipe" ]; do sleep 0.02; done
+    while [ ! -e "$pipe/quit" ] && {{ [ -d "$pipe" ] || [ -e "$state/stay" ]; }}; do sleep 0.02; done
     exit ;;
 esac
 left=$(cat "$state/unready" 2>/dev/null || echo 0)

@@ -158,3 +158,16 @@ fn what_a_killed_daemon_left_is_ended_by_the_next() {
     assert!(next.end().success());
     assert_eq!(fake.mps_daemons(), [0_u32; 0]);
 }
+
+#[test]
+fn it_is_ended_although_its_folder_has_gone_and_when_the_terminal_has() {
+    let home = tempfile::tempdir().unwrap();
+    let fake = fake();
+    fs::write(fake.file("stay"), "").unwrap();
+    let mut daemon = Daemon::of(over_mps(home.path(), &fake), home.path(), "GPU-aaaa");
+    assert_eq!(fake.mps_daemons().len(), 1);
+    fs::remove_dir_all(home.path().join("d/GPU-aaaa.mps")).unwrap();
+    kill_process(Pid::from_child(&daemon.child), Signal::HUP).unwrap();
+    assert!(daemon.child.wait().unwrap().success());
+    assert_eq!(fake.mps_daemons(), [0_u32; 0]);
+}
