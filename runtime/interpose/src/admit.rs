@@ -358,6 +358,11 @@ pub fn note(note: Note) {
                 client.context_gone(context);
             }
         }
+        Note::PrimaryReleased(_) => {
+            if let Some(client) = state.best_effort.get() {
+                client.any_context_gone();
+            }
+        }
         _ => {}
     }
     match state.priority {
@@ -378,6 +383,7 @@ fn note_high(state: &State, note: Note) {
         Note::EventDestroyed(event) => state.activity.forget(event),
         Note::StreamDestroyed(stream) => state.activity.destroying(stream),
         Note::ContextDestroyed(context) => state.activity.context_gone(context),
+        Note::PrimaryReleased(_) => state.activity.any_context_gone(),
         // The blocks of a graph's kernels, for policies that limit by them; before registration it is not known whether one
         // does. Nothing here is on the path of a launch.
         Note::GraphInstantiated { .. } | Note::GraphDestroyed(_) if is_metered(state) => {
