@@ -262,7 +262,7 @@ impl Activity {
         &self.waiting
     }
 
-    /// An event is about to be recorded.
+    /// An event is about to be recorded; [`Activity::recorded`] says that it was.
     pub fn record(&self, device: &impl Device, event: CUevent, stream: CUstream) {
         let (key, _) = Activity::key(device, stream);
         if self.captures() > 0 && device.is_capturing(stream) {
@@ -282,6 +282,11 @@ impl Activity {
         if !noted {
             self.slot().counters.overflows.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// An event was recorded.
+    pub fn recorded(&self, event: CUevent) {
+        self.events.recorded(event.0 as u64);
     }
 
     /// An event stands for nothing any more.

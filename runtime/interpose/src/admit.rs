@@ -65,6 +65,8 @@ pub enum Note {
         event: CUevent,
         stream: CUstream,
     },
+    /// After [`Note::EventRecorded`] was told and the call has succeeded.
+    EventTaken(CUevent),
     /// Told before the call; also when a record failed or says nothing about a stream: nothing is known of the event.
     EventDestroyed(CUevent),
     StreamCreated(CUstream),
@@ -380,6 +382,7 @@ fn settle(state: &State) {
 fn note_high(state: &State, note: Note) {
     match note {
         Note::EventRecorded { event, stream } => state.activity.record(&Cuda, event, stream),
+        Note::EventTaken(event) => state.activity.recorded(event),
         Note::EventDestroyed(event) => state.activity.forget(event),
         Note::StreamDestroyed(stream) => state.activity.destroying(stream),
         Note::ContextDestroyed(context) => state.activity.context_gone(context),

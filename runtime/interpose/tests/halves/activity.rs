@@ -108,6 +108,7 @@ proptest! {
                 }
                 Step::Record(number, handle) => {
                     activity.record(&device, name(number), stream(handle));
+                    activity.recorded(name(number));
                     streams.record(number, specified(handle));
                 }
                 Step::Forget(number) => {
@@ -135,6 +136,7 @@ fn an_event_of_the_default_stream_is_its_own() {
         activity.handed(activity.launch(&device, stream(handle)), true);
     }
     activity.record(&device, event(16), LEGACY);
+    activity.recorded(event(16));
     activity.done(&activity.enter_event(event(16)));
     assert_eq!(slot.word.load(Ordering::SeqCst), ACTIVE);
     activity.done(&activity.enter_stream(&device, stream(BLOCKING), 0));
@@ -245,6 +247,19 @@ fn handles_of_a_primary_context_may_have_gone() {
     assert_eq!(slot.word.load(Ordering::SeqCst), ACTIVE);
     assert!(activity.ask(&device));
     assert_eq!(device.world().asked(), (1, 2));
+    assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
+}
+
+/// Another thread asks about an event that is complete from before, while it is being recorded again.
+#[test]
+fn an_event_on_its_way_proves_nothing() {
+    let (device, (activity, slot)) = (fake(), activity());
+    activity.handed(activity.launch(&device, stream(FREE)), true);
+    activity.record(&device, event(16), stream(FREE));
+    activity.done(&activity.enter_event(event(16)));
+    assert_eq!(slot.word.load(Ordering::SeqCst), ACTIVE);
+    activity.recorded(event(16));
+    activity.done(&activity.enter_event(event(16)));
     assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
 }
 
