@@ -220,6 +220,30 @@ mod tests {
         assert_eq!(Hook::meant(b"cuCtxSynchronize", 13000, false, old), Some(Hook::cuCtxSynchronize));
     }
 
+    /// What a driver of CUDA 13.0 answered, by the exported symbol at the address that it gave.
+    #[test]
+    fn names_mean_what_a_real_driver_answered() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/evidence/driver/lookups.csv");
+        let text = std::fs::read_to_string(path).expect("the recorded look-ups");
+        let mut compared = 0;
+        for (number, line) in text.lines().enumerate().skip(1) {
+            let fields: Vec<&str> = line.split(',').collect();
+            let [how, name, version, flags, exported, _who] = fields[..] else {
+                panic!("{path}:{}: {line}", number + 1)
+            };
+            let is_wrapped = HOOKS.iter().any(|entry| entry.base() == name);
+            if !how.starts_with("cuGetProcAddress") || !is_wrapped {
+                continue;
+            }
+            let (version, flags): (u32, u32) =
+                (version.parse().expect("a version"), flags.parse().expect("flags"));
+            let meant = Hook::meant(name.as_bytes(), version, flags & 2 != 0, |_| true);
+            assert_eq!(meant.map(Hook::name), Some(exported), "{path}:{}: {line}", number + 1);
+            compared += 1;
+        }
+        assert!(compared > 100, "{compared}");
+    }
+
     #[test]
     fn nothing_in_the_list_is_newer_than_the_newest() {
         assert!(HOOKS.iter().all(|entry| entry.since <= NEWEST));

@@ -15,7 +15,7 @@ use crate::types::*;
 use protocol::clock;
 use protocol::segment::{ACTIVE, Slot};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// What a call proves done if it succeeds. Made when it is entered; nothing of it is on the heap.
 #[derive(Debug)]
@@ -262,7 +262,7 @@ impl Activity {
         &self.waiting
     }
 
-    /// An event is about to be recorded.
+    /// An event is about to be recorded; [`Activity::recorded`] says that it was.
     pub fn record(&self, device: &impl Device, event: CUevent, stream: CUstream) {
         let (key, _) = Activity::key(device, stream);
         if self.captures() > 0 && device.is_capturing(stream) {
@@ -284,6 +284,11 @@ impl Activity {
         }
     }
 
+    /// An event was recorded.
+    pub fn recorded(&self, event: CUevent) {
+        self.events.recorded(event.0 as u64);
+    }
+
     /// An event stands for nothing any more.
     pub fn forget(&self, event: CUevent) {
         self.events.forget(event.0 as u64);
@@ -292,17 +297,22 @@ impl Activity {
     /// A stream is about to be destroyed; returns when the helper is not asking about it.
     pub fn destroying(&self, stream: CUstream) {
         if bits(stream) > bits(PER_THREAD) {
-            self.streams.remove(Key::handle(bits(stream)));
-            while self.asked.load(Ordering::SeqCst) == bits(stream) {
-                std::thread::yield_now();
-            }
+            // Threads that saw it first at once may have given it several places.
+            while self.streams.remove(Key::handle(bits(stream))).is_some() {}
+            self.until_not_asked(|asked| asked == bits(stream));
         }
     }
 
     /// A capture is about to begin; returns when the helper is asking about nothing.
     pub fn capture_begins(&self) {
         self.captures.fetch_add(1, Ordering::SeqCst);
-        while self.asked.load(Ordering::SeqCst) != NOBODY {
+        self.until_not_asked(|asked| asked != NOBODY);
+    }
+
+    fn until_not_asked(&self, about: impl Fn(u64) -> bool) {
+        // Either the helper sees what was written before this, or its question is seen here.
+        fence(Ordering::SeqCst);
+        while about(self.asked.load(Ordering::SeqCst)) {
             std::thread::yield_now();
         }
     }
@@ -329,12 +339,19 @@ impl Activity {
         self.streams.total()
     }
 
+    /// Launches that were counted and are not handed over yet. One that stays so is held by the driver, whose queue is full.
+    fn under_way(&self) -> bool {
+        let undone = self.undone.load(Ordering::SeqCst);
+        undone > self.streams.all().map(|at| self.streams.undone_at(at)).sum::<i64>()
+    }
+
     /// For the helper: asks the driver about streams with undone work, one after the other, until one of them runs. Whether
-    /// it found all of them done.
+    /// it found all of them done. Asks nothing while a launch is under way: the driver lets a question about the stream of a
+    /// launch that it holds wait as long, and the beginning of a capture would wait for the helper.
     pub fn ask(&self, device: &impl Device) -> bool {
         let mut found = false;
         for undone in self.streams.undone() {
-            if self.captures() > 0 || !self.ask_one(device, undone) {
+            if self.captures() > 0 || self.under_way() || !self.ask_one(device, undone) {
                 return false;
             }
             found = true;
@@ -347,9 +364,14 @@ impl Activity {
         let Undone { place, handle, context, handed, .. } = undone;
         // Whoever destroys the stream or begins a capture looks here after saying so; look there after writing this.
         self.asked.store(handle.unwrap_or(EVERYTHING), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let key = match handle {
+            Some(1) => Some(Key::legacy(context)),
+            Some(handle) => Some(Key::handle(handle)),
+            None => None,
+        };
         let allowed = self.captures() == 0
-            && handle
-                .is_none_or(|handle| handle == 1 || self.streams.find(Key::handle(handle)) == Some(place));
+            && key.map_or(self.streams.has_undone(place), |key| self.streams.find(key) == Some(place));
         let done = allowed
             && device.within(CUcontext(context as *mut c_void), || match handle {
                 Some(handle) => device.query_stream(CUstream(handle as *mut c_void)) != Progress::Running,
@@ -367,10 +389,21 @@ impl Activity {
         done
     }
 
-    /// A context has gone, and all that ran in it.
+    /// A context is about to be destroyed, with its streams and all that runs in it; returns when the helper is asking about
+    /// nothing.
     pub fn context_gone(&self, context: CUcontext) {
-        let mark = self.many(self.streams.of_context(context.0 as u64).filter(|&at| at != OVERFLOW));
+        let context = context.0 as u64;
+        let mark = self.many(self.streams.of_context(context).filter(|&at| at != OVERFLOW));
         self.done(&mark);
+        self.streams.remove_context(context);
+        self.until_not_asked(|asked| asked != NOBODY);
+    }
+
+    /// A primary context, it is not known which, may be about to go with its streams: their handles are not used any more,
+    /// until something is launched there again. Returns when the helper is asking about nothing.
+    pub fn any_context_gone(&self) {
+        self.streams.remove_handles();
+        self.until_not_asked(|asked| asked != NOBODY);
     }
 
     /// In the child of a fork: it has launched nothing.

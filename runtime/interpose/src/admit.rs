@@ -65,6 +65,8 @@ pub enum Note {
         event: CUevent,
         stream: CUstream,
     },
+    /// After [`Note::EventRecorded`] was told and the call has succeeded.
+    EventTaken(CUevent),
     /// Told before the call; also when a record failed or says nothing about a stream: nothing is known of the event.
     EventDestroyed(CUevent),
     StreamCreated(CUstream),
@@ -358,6 +360,11 @@ pub fn note(note: Note) {
                 client.context_gone(context);
             }
         }
+        Note::PrimaryReleased(_) => {
+            if let Some(client) = state.best_effort.get() {
+                client.any_context_gone();
+            }
+        }
         _ => {}
     }
     match state.priority {
@@ -375,9 +382,11 @@ fn settle(state: &State) {
 fn note_high(state: &State, note: Note) {
     match note {
         Note::EventRecorded { event, stream } => state.activity.record(&Cuda, event, stream),
+        Note::EventTaken(event) => state.activity.recorded(event),
         Note::EventDestroyed(event) => state.activity.forget(event),
         Note::StreamDestroyed(stream) => state.activity.destroying(stream),
         Note::ContextDestroyed(context) => state.activity.context_gone(context),
+        Note::PrimaryReleased(_) => state.activity.any_context_gone(),
         // The blocks of a graph's kernels, for policies that limit by them; before registration it is not known whether one
         // does. Nothing here is on the path of a launch.
         Note::GraphInstantiated { .. } | Note::GraphDestroyed(_) if is_metered(state) => {

@@ -71,7 +71,7 @@ pub struct BestEffort<D> {
     spin_ns: u64,
     turn: Mutex<Turn>,
     flights: Mutex<Flights>,
-    /// Threads that are recording events behind launches of any stream.
+    /// Threads that are recording events behind launches of any stream, or asking about events.
     recording: AtomicU32,
     /// Completions that the policy has not been told of.
     landed: Mutex<Vec<u64>>,
@@ -296,6 +296,7 @@ impl<D: Device> BestEffort<D> {
 
     /// Asks the driver which launches are complete.
     fn poll(&self) {
+        self.recording.fetch_add(1, Ordering::SeqCst);
         let watched = lock(&self.flights).watched();
         for Watched { event, context, .. } in watched {
             let progress = self.device.within(context, || self.device.query_event(event));
@@ -304,6 +305,7 @@ impl<D: Device> BestEffort<D> {
                 self.land(landed, context);
             }
         }
+        self.recording.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn land(&self, landed: Landed, context: CUcontext) {
@@ -332,14 +334,40 @@ impl<D: Device> BestEffort<D> {
     /// launched; returns when nobody is recording one.
     pub fn settle(&self) {
         self.mark_all(None);
+        self.until_nobody_records();
+    }
+
+    fn until_nobody_records(&self) {
         while self.recording.load(Ordering::SeqCst) != 0 {
             std::thread::yield_now();
         }
     }
 
-    /// A context has gone, and all that was in flight there.
+    /// A context is about to be destroyed, with all that is in flight there and its events; returns when nobody is using one.
     pub fn context_gone(&self, context: CUcontext) {
-        let numbers = lock(&self.flights).context_gone(context);
+        self.forget(context);
+    }
+
+    /// The events that nobody uses any more.
+    fn forget(&self, context: CUcontext) -> Vec<CUevent> {
+        let (mut numbers, mut events) = lock(&self.flights).context_gone(context);
+        self.until_nobody_records();
+        // And what was given back meanwhile.
+        let (late, free) = lock(&self.flights).context_gone(context);
+        numbers.extend(late);
+        events.extend(free);
         lock(&self.landed).extend(numbers);
+        events
+    }
+
+    /// A primary context, it is not known which, may be about to go: as if all did. Their events are destroyed, since most
+    /// often it stays.
+    pub fn any_context_gone(&self) {
+        let contexts = lock(&self.flights).contexts();
+        for context in contexts {
+            let events = self.forget(context);
+            self.device
+                .within(context, || events.into_iter().for_each(|event| self.device.destroy_event(event)));
+        }
     }
 }

@@ -184,6 +184,9 @@ pub fn start() -> Mode {
         Err(why) => {
             say(&format!("{why}; this program runs unscheduled"));
             let _ = state.why.set(why);
+            if let Some(registered) = state.registered.get() {
+                registered.channel.close();
+            }
             Mode::Unscheduled
         }
     };
@@ -248,6 +251,10 @@ fn register(state: &'static State) -> Result<Mode, String> {
     let registered = Registered { process, channel, segment, slot, policy, substrate, gpu, budget_ns };
     let registered = state.registered.get_or_init(|| registered);
     let own = &segment.slots()[slot];
+    // First: without it nothing that is published would ever be taken back.
+    if state.priority == Priority::High {
+        helper::start(state).map_err(|error| format!("cannot start the helper thread: {error}"))?;
+    }
     state.metered.store(system.entry().name.starts_with("tgs"), Ordering::Relaxed);
     let mode = match state.priority {
         Priority::High => {
@@ -262,9 +269,6 @@ fn register(state: &'static State) -> Result<Mode, String> {
         }
     };
     report::move_counters(state.local, own);
-    if state.priority == Priority::High {
-        helper::start(state).map_err(|error| format!("cannot start the helper thread: {error}"))?;
-    }
     Ok(mode)
 }
 

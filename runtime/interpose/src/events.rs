@@ -10,6 +10,8 @@ const EMPTY: u64 = 0;
 const FREE: u64 = u64::MAX;
 /// Stands for nothing.
 const NOTHING: u64 = u64::MAX;
+/// The driver is being asked to record it: a question about it may be answered of an earlier record. [`NOTHING`] has this bit.
+const PENDING: u64 = 1 << 63;
 /// Bits of a value that hold the count of launches; the place of the stream is above.
 const COUNT_BITS: u32 = 54;
 
@@ -35,10 +37,10 @@ impl Events {
         Events { places: [const { place() }; PLACES] }
     }
 
-    /// An event is recorded on the stream of this place, of which the driver has taken so many launches. Whether there
-    /// was room to note it.
+    /// An event is about to be recorded on the stream of this place, of which the driver has taken so many launches; it
+    /// stands for them from [`Events::recorded`] on. Whether there was room to note it.
     pub fn record(&self, event: u64, stream: usize, handed: u64) -> bool {
-        let value = (stream as u64) << COUNT_BITS | (handed & ((1 << COUNT_BITS) - 1));
+        let value = PENDING | (stream as u64) << COUNT_BITS | (handed & ((1 << COUNT_BITS) - 1));
         if let Some(place) = self.find(event) {
             place.value.store(value, Ordering::Release);
             return true;
@@ -54,10 +56,18 @@ impl Events {
         false
     }
 
+    /// The driver has recorded it.
+    pub fn recorded(&self, event: u64) {
+        if let Some(place) = self.find(event) {
+            let taken = |value| (value != NOTHING).then_some(value & !PENDING);
+            let _ = place.value.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken);
+        }
+    }
+
     /// Place of its stream, and launches that are done when the event is.
     pub fn mark(&self, event: u64) -> Option<(usize, u64)> {
         let value = self.find(event)?.value.load(Ordering::Acquire);
-        (value != NOTHING).then_some(((value >> COUNT_BITS) as usize, value & ((1 << COUNT_BITS) - 1)))
+        (value & PENDING == 0).then_some(((value >> COUNT_BITS) as usize, value & ((1 << COUNT_BITS) - 1)))
     }
 
     /// The event is destroyed, or stands for something else than launches of a stream.
@@ -95,10 +105,15 @@ mod tests {
         let events = Events::new();
         assert_eq!(events.mark(4096), None);
         assert!(events.record(4096, 256, 7));
+        assert_eq!(events.mark(4096), None, "the driver has not recorded it yet");
+        events.recorded(4096);
         assert_eq!(events.mark(4096), Some((256, 7)));
         assert!(events.record(4096, 3, 1 << 40));
+        assert_eq!(events.mark(4096), None, "it may be complete from before");
+        events.recorded(4096);
         assert_eq!(events.mark(4096), Some((3, 1 << 40)));
         events.forget(4096);
+        events.recorded(4096);
         assert_eq!(events.mark(4096), None);
     }
 
@@ -108,6 +123,7 @@ mod tests {
         let noted = (1..=2000u64).filter(|n| events.record(n * 4096, 0, *n)).count();
         assert!((900..=PLACES).contains(&noted), "{noted}");
         for n in 1..=2000 {
+            events.recorded(n * 4096);
             if let Some(mark) = events.mark(n * 4096) {
                 assert_eq!(mark, (0, n));
             }

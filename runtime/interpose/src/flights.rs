@@ -211,10 +211,32 @@ impl Flights {
         landed
     }
 
-    /// A context has gone with all that ran in it, its events included.
-    pub fn context_gone(&mut self, context: CUcontext) -> Vec<u64> {
-        self.pool.retain(|key, _| key.0 != context.0 as usize);
-        self.take(|flight| flight.context == context).numbers
+    /// A context has gone with all that ran in it: the launches, and the events that nobody is recording.
+    pub fn context_gone(&mut self, context: CUcontext) -> (Vec<u64>, Vec<CUevent>) {
+        let mut events = Vec::new();
+        for timed in [false, true] {
+            events.extend(self.pool.remove(&(context.0 as usize, timed)).unwrap_or_default());
+        }
+        for flight in self.flights.iter().filter(|flight| flight.context == context) {
+            if let State::Marked(event) = flight.state {
+                events.extend(flight.start);
+                events.push(event);
+            }
+        }
+        // Launches share events.
+        events.sort_unstable();
+        events.dedup();
+        (self.take(|flight| flight.context == context).numbers, events)
+    }
+
+    /// The contexts of which anything is known.
+    pub fn contexts(&self) -> Vec<CUcontext> {
+        let pool = self.pool.keys().map(|key| CUcontext(std::ptr::with_exposed_provenance_mut(key.0)));
+        let mut contexts: Vec<CUcontext> =
+            self.flights.iter().map(|flight| flight.context).chain(pool).collect();
+        contexts.sort_unstable();
+        contexts.dedup();
+        contexts
     }
 
     /// The launch that has been in flight longest counts as complete from now on.
@@ -337,7 +359,7 @@ mod tests {
         assert_eq!(flights.lost(marking).numbers, [1]);
         flights.stop(500);
         assert_eq!(flights.give_up(), Some(2));
-        assert_eq!(flights.context_gone(CUcontext(handle(CONTEXT))), [3]);
+        assert_eq!(flights.context_gone(CUcontext(handle(CONTEXT))), (vec![3], vec![]));
         assert!(flights.is_empty() && !flights.handed(3));
     }
 

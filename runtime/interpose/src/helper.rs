@@ -29,6 +29,10 @@ pub fn start(state: &'static State) -> std::io::Result<()> {
 /// The process ends: waits until the thread is not in the driver, for a moment, since the driver is about to be taken down.
 pub fn stop() {
     STOP.store(true, Ordering::SeqCst);
+    // The child of a fork has no such thread, whatever it was doing.
+    if mode() == Mode::Forked {
+        return;
+    }
     for _ in 0..1000 {
         if !ASKING.load(Ordering::SeqCst) {
             return;

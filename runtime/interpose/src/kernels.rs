@@ -58,6 +58,8 @@ struct Maps {
     /// By `CUfunction` and by `CUkernel`: programs launch either.
     functions: HashMap<usize, Function>,
     graphs: HashMap<usize, Graph>,
+    /// Libraries by the modules that were got from them, which go with them.
+    modules: HashMap<usize, usize>,
     /// Answers of [`Kernels::kernel`], until what they follow from changes.
     launches: HashMap<LaunchShape, Option<Identity>>,
 }
@@ -93,9 +95,19 @@ impl Kernels {
                 let mut maps = self.maps();
                 let image = maps.images.get(&Source::Library(library.0 as usize)).copied().flatten();
                 maps.images.insert(Source::Module(module.0 as usize), image);
+                maps.modules.insert(module.0 as usize, library.0 as usize);
             }
             Note::ModuleUnloaded(module) => self.unloaded(Source::Module(module.0 as usize)),
-            Note::LibraryUnloaded(library) => self.unloaded(Source::Library(library.0 as usize)),
+            Note::LibraryUnloaded(library) => {
+                let library = library.0 as usize;
+                let mut maps = self.maps();
+                let gone = std::mem::take(&mut maps.modules);
+                maps.forget(|old| match old {
+                    Source::Library(old) => old == library,
+                    Source::Module(module) => gone.get(&module) == Some(&library),
+                });
+                maps.modules = gone.into_iter().filter(|&(_, of)| of != library).collect();
+            }
             Note::FunctionFound { function, module, name } => {
                 self.found(function.0 as usize, Source::Module(module.0 as usize), name, || {
                     name_of(function)
@@ -132,6 +144,9 @@ impl Kernels {
         let mut maps = self.maps();
         // The handle may have been another module's, whose unloading was not seen.
         maps.forget(|old| old == source);
+        if let Source::Module(module) = source {
+            maps.modules.remove(&module);
+        }
         maps.images.insert(source, hash);
     }
 
@@ -384,8 +399,12 @@ mod tests {
         kernels.note(Note::KernelFunction { kernel, function: CUfunction(handle(80)) });
         assert!(key(&kernels, 48).is_some());
         assert_eq!(key(&kernels, 48), key(&kernels, 80));
+        kernels.note(Note::LibraryModule { library, module: CUmodule(handle(112)) });
+        find(&kernels, 144, 112, c"k");
+        assert_eq!(key(&kernels, 144), key(&kernels, 48));
         kernels.note(Note::LibraryUnloaded(library));
         assert_eq!((kernels.known(48), kernels.known(80)), (None, None));
+        assert_eq!(kernels.known(144), None, "the library's module has gone with it");
     }
 
     #[test]

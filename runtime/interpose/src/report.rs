@@ -107,7 +107,7 @@ fn report(state: &State) -> Option<Report> {
         report.policy.clone_from(&registered.policy);
         report.substrate.clone_from(&registered.substrate);
         report.gpu.clone_from(&registered.gpu);
-        report.daemon_lost = mode != Mode::Forked
+        report.daemon_lost = matches!(mode, Mode::High | Mode::BestEffort)
             && (state.daemon_lost.load(Ordering::Relaxed) || registered.channel.is_closed());
     }
     if mode != Mode::Forked
@@ -141,7 +141,7 @@ fn notes(state: &State) -> Vec<String> {
 fn total(state: &State, mode: Mode) -> Counters {
     let sum = Counters::default();
     add(&state.local.counters, &sum, |counter| counter.load(Ordering::Relaxed));
-    if let (Some(registered), false) = (state.registered.get(), mode == Mode::Forked) {
+    if let (Some(registered), Mode::High | Mode::BestEffort) = (state.registered.get(), mode) {
         let own = &registered.segment.slots()[registered.slot];
         add(&own.counters, &sum, |counter| counter.load(Ordering::Relaxed));
     }

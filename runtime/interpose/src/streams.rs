@@ -136,6 +136,8 @@ impl Streams {
                 Err(_) => {}
             }
         }
+        // The helper can only ask about a context that it knows: of several, the last one that came here.
+        self.places[OVERFLOW].context.store(context, Ordering::Relaxed);
         self.mark_used(OVERFLOW);
         OVERFLOW
     }
@@ -162,7 +164,15 @@ impl Streams {
         handed.saturating_sub(before)
     }
 
-    fn has_undone(&self, at: usize) -> bool {
+    /// How many launches of this place are not known to be done. Less than none for a moment, as a call that waits for its own
+    /// copy is counted before the copy.
+    pub fn undone_at(&self, at: usize) -> i64 {
+        let done = self.places[at].done.load(Ordering::SeqCst);
+        self.handed(at).wrapping_sub(done) as i64
+    }
+
+    /// Whether this place has launches that are not known to be done.
+    pub fn has_undone(&self, at: usize) -> bool {
         let place = &self.places[at];
         place.done.load(Ordering::SeqCst) != place.handed.load(Ordering::SeqCst)
     }
@@ -171,9 +181,29 @@ impl Streams {
     /// of a stream without a handle.
     pub fn remove(&self, key: Key) -> Option<usize> {
         let at = self.find(key)?;
+        self.leave(at);
+        Some(at)
+    }
+
+    fn leave(&self, at: usize) {
         let left = if self.has_undone(at) { ORPHAN } else { FREE };
         self.places[at].key.store(left, Ordering::Release);
-        Some(at)
+    }
+
+    /// All streams of a context are about to be destroyed, and it with them.
+    pub fn remove_context(&self, context: u64) {
+        for at in self.all().filter(|&at| self.places[at].context.load(Ordering::Relaxed) == context) {
+            self.places[at].context.store(0, Ordering::Relaxed);
+            if at != OVERFLOW {
+                self.leave(at);
+            }
+        }
+    }
+
+    /// Streams of some context that have handles are about to be destroyed, or none are.
+    pub fn remove_handles(&self) {
+        let has_handle = |at| matches!(self.class(at), Class::Blocking | Class::NonBlocking);
+        self.all().filter(|&at| at != OVERFLOW && has_handle(at)).for_each(|at| self.leave(at));
     }
 
     /// All places that were ever used and belong to streams of this context; of the overflow it is not known.
@@ -196,10 +226,9 @@ impl Streams {
             let place = &self.places[at];
             let (class, key) = (self.class(at), place.key.load(Ordering::Acquire));
             let handle = match class {
+                _ if at == OVERFLOW || key == ORPHAN || key == FREE => None,
                 Class::Legacy => Some(1),
-                Class::Blocking | Class::NonBlocking => {
-                    (at != OVERFLOW && key != ORPHAN && key != FREE).then_some(key)
-                }
+                Class::Blocking | Class::NonBlocking => Some(key),
                 Class::PerThread => None,
             };
             let (context, handed) = (place.context.load(Ordering::Relaxed), self.handed(at));
@@ -221,7 +250,8 @@ impl Streams {
         self.all().map(|at| self.handed(at)).fold(0, u64::wrapping_add)
     }
 
-    fn all(&self) -> impl Iterator<Item = usize> {
+    /// All places that were ever used.
+    pub fn all(&self) -> impl Iterator<Item = usize> {
         self.used.iter().enumerate().flat_map(|(word, bits)| {
             let mut bits = bits.load(Ordering::Acquire);
             std::iter::from_fn(move || {

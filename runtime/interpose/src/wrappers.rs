@@ -111,6 +111,8 @@ fn begin(hook: Hook, (note, failure): (Note, Note), real: impl FnOnce() -> CUres
     let result = real();
     if !result.is_success() {
         admit::note(at_home(hook, failure));
+    } else if let Note::EventRecorded { event, .. } = note {
+        admit::note(Note::EventTaken(event));
     }
     result
 }

@@ -132,7 +132,9 @@ impl Channel {
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         // connect(2) of a local socket waits for a place in the listener's queue, for as long as a send may wait.
         rustix::net::sockopt::set_socket_timeout(&socket, Timeout::Send, limit)?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        let address = SocketAddrUnix::new(path)?;
+        // The program's signals may come at any time.
+        rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
         Ok(Channel { socket })
     }
 
@@ -155,7 +157,9 @@ impl Channel {
         if !descriptors.is_empty() {
             beside.push(SendAncillaryMessage::ScmRights(descriptors));
         }
-        rustix::net::sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut beside, SendFlags::NOSIGNAL)?;
+        rustix::io::retry_on_intr(|| {
+            rustix::net::sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut beside, SendFlags::NOSIGNAL)
+        })?;
         Ok(())
     }
 
@@ -167,6 +171,10 @@ impl Channel {
         let end = Instant::now() + limit;
         loop {
             if !self.wait(end.saturating_duration_since(Instant::now()), PollFlags::IN)? {
+                // A signal of the program ends the waiting early.
+                if Instant::now() < end {
+                    continue;
+                }
                 return Err(Error::new(
                     ErrorKind::TimedOut,
                     format!("no answer within {} ms", limit.as_millis()),
@@ -223,6 +231,12 @@ impl Channel {
             }
             answer => Ok(answer),
         }
+    }
+
+    /// Ends the connection for both sides, although this end stays open.
+    pub fn close(&self) {
+        // It has failed if the other side has gone.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 
     /// Whether the other side has closed its end; asks without waiting.

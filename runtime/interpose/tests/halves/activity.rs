@@ -108,6 +108,7 @@ proptest! {
                 }
                 Step::Record(number, handle) => {
                     activity.record(&device, name(number), stream(handle));
+                    activity.recorded(name(number));
                     streams.record(number, specified(handle));
                 }
                 Step::Forget(number) => {
@@ -135,6 +136,7 @@ fn an_event_of_the_default_stream_is_its_own() {
         activity.handed(activity.launch(&device, stream(handle)), true);
     }
     activity.record(&device, event(16), LEGACY);
+    activity.recorded(event(16));
     activity.done(&activity.enter_event(event(16)));
     assert_eq!(slot.word.load(Ordering::SeqCst), ACTIVE);
     activity.done(&activity.enter_stream(&device, stream(BLOCKING), 0));
@@ -183,6 +185,81 @@ fn the_helper_finds_the_end_and_never_too_early() {
     assert!(!activity.ask(&device), "a capture is open");
     activity.capture_ended();
     assert!(activity.ask(&device));
+    assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
+}
+
+/// The driver answers no question about the stream of a launch that it holds, its queue being full.
+#[test]
+fn the_helper_asks_nothing_while_a_launch_is_under_way() {
+    let (device, (activity, slot)) = (fake(), activity());
+    activity.handed(activity.launch(&device, stream(BLOCKING)), true);
+    let place = activity.launch(&device, stream(FREE));
+    assert!(!activity.ask(&device));
+    assert_eq!((device.world().queries, slot.word.load(Ordering::SeqCst)), (0, ACTIVE));
+    activity.handed(place, true);
+    assert!(activity.ask(&device));
+    assert_eq!(device.world().queries, 2);
+    assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
+}
+
+/// Streams without a place end with their context, which the helper waits for.
+#[test]
+fn what_found_no_place_is_waited_for_in_its_context() {
+    let (device, (activity, slot)) = (fake(), activity());
+    for handle in 1..=600 {
+        activity.handed(activity.launch(&device, stream(handle << 16)), true);
+    }
+    assert!(slot.counters.overflows.load(Ordering::SeqCst) >= 344);
+    assert!(activity.ask(&device));
+    assert_eq!(device.world().synchronized, [CONTEXT]);
+    assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
+}
+
+/// The driver does not survive a question about a handle that has gone with its context.
+#[test]
+fn handles_of_a_context_that_has_gone_are_not_asked_about() {
+    let (device, (activity, slot)) = (fake(), activity());
+    for handle in HANDLES {
+        activity.handed(activity.launch(&device, stream(handle)), true);
+        device.world().launch(handle);
+    }
+    activity.context_gone(device.context());
+    assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
+    assert!(!activity.ask(&device));
+    assert_eq!(device.world().asked(), (0, 0));
+    // The handles come again.
+    for handle in HANDLES {
+        activity.handed(activity.launch(&device, stream(handle)), true);
+    }
+    assert_eq!(slot.word.load(Ordering::SeqCst), ACTIVE);
+    activity.done(&activity.enter_context(&device));
+    assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
+}
+
+/// Of a primary context it is not known whether it goes: only default streams are asked about, the others by their context.
+#[test]
+fn handles_of_a_primary_context_may_have_gone() {
+    let (device, (activity, slot)) = (fake(), activity());
+    for handle in HANDLES {
+        activity.handed(activity.launch(&device, stream(handle)), true);
+    }
+    activity.any_context_gone();
+    assert_eq!(slot.word.load(Ordering::SeqCst), ACTIVE);
+    assert!(activity.ask(&device));
+    assert_eq!(device.world().asked(), (1, 2));
+    assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
+}
+
+/// Another thread asks about an event that is complete from before, while it is being recorded again.
+#[test]
+fn an_event_on_its_way_proves_nothing() {
+    let (device, (activity, slot)) = (fake(), activity());
+    activity.handed(activity.launch(&device, stream(FREE)), true);
+    activity.record(&device, event(16), stream(FREE));
+    activity.done(&activity.enter_event(event(16)));
+    assert_eq!(slot.word.load(Ordering::SeqCst), ACTIVE);
+    activity.recorded(event(16));
+    activity.done(&activity.enter_event(event(16)));
     assert_ne!(slot.word.load(Ordering::SeqCst), ACTIVE);
 }
 

@@ -162,6 +162,27 @@ fn a_broken_context_holds_nobody() {
     assert_eq!(bench.held(), 0);
 }
 
+/// A primary context is reset: what was in flight there is over, and none of its events is used again.
+#[test]
+fn a_device_that_is_reset_leaves_no_events() {
+    let bench = bench("gate:depth=4", 4, 0);
+    let timed = Plan { duration_ns: None, timed: true };
+    bench.launch(STREAM, timed);
+    bench.device.world().complete(STREAM);
+    bench.launch(STREAM, known(1));
+    bench.launch(OTHER, known(1));
+    let records = bench.device.world().records;
+    bench.half.any_context_gone();
+    let destroyed = bench.device.world().destroyed_events;
+    assert_eq!((records, destroyed), (4, 4), "two of the timed launch, one of each other");
+    for _ in 0..10 {
+        bench.launch(STREAM, known(1));
+        bench.device.world().complete(STREAM);
+    }
+    assert_eq!(bench.held(), 0);
+    assert!(bench.device.world().events_made() > destroyed);
+}
+
 /// What is in flight may wait for the launch that is held: after a while it is let go.
 #[test]
 fn a_launch_that_waits_for_the_next_one_is_no_deadlock() {

@@ -16,6 +16,11 @@ pub struct World {
     events: BTreeMap<usize, (usize, u64)>,
     next_event: usize,
     pub records: usize,
+    pub queries: usize,
+    /// Contexts that were waited for as a whole; 0 stands for none.
+    pub synchronized: Vec<usize>,
+    current: usize,
+    pub destroyed_events: usize,
     /// The driver takes no event any more.
     pub broken: bool,
 }
@@ -25,6 +30,15 @@ impl World {
     pub fn complete(&mut self, stream: usize) {
         let counts = self.launched.entry(stream).or_default();
         counts.1 = counts.0;
+    }
+
+    /// Questions about streams, and waits for whole contexts.
+    pub fn asked(&self) -> (usize, usize) {
+        (self.queries, self.synchronized.len())
+    }
+
+    pub fn events_made(&self) -> usize {
+        self.next_event / 16
     }
 
     pub fn launch(&mut self, stream: usize) {
@@ -56,7 +70,8 @@ impl Device for Fake {
         CUcontext(std::ptr::without_provenance_mut(CONTEXT))
     }
 
-    fn within<R>(&self, _: CUcontext, body: impl FnOnce() -> R) -> R {
+    fn within<R>(&self, context: CUcontext, body: impl FnOnce() -> R) -> R {
+        self.world().current = context.0.addr();
         body()
     }
 
@@ -69,6 +84,7 @@ impl Device for Fake {
     }
 
     fn query_stream(&self, stream: CUstream) -> Progress {
+        self.world().queries += 1;
         let (launched, complete) = self.world().launched.get(&stream.0.addr()).copied().unwrap_or_default();
         if launched == complete { Progress::Done } else { Progress::Running }
     }
@@ -80,7 +96,9 @@ impl Device for Fake {
     }
 
     fn destroy_event(&self, event: CUevent) {
-        self.world().events.remove(&event.0.addr());
+        let mut world = self.world();
+        world.events.remove(&event.0.addr()).expect("an event that is there");
+        world.destroyed_events += 1;
     }
 
     fn record_event(&self, event: CUevent, stream: CUstream) -> bool {
@@ -103,6 +121,9 @@ impl Device for Fake {
     }
 
     fn synchronize(&self) -> bool {
+        let mut world = self.world();
+        let current = world.current;
+        world.synchronized.push(current);
         true
     }
 }

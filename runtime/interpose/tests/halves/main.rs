@@ -4,3 +4,4 @@
 mod activity;
 mod best_effort;
 mod device;
+mod signals;
