@@ -170,7 +170,7 @@ fn start(engine: &Engine, host: &ContainerHost, verb: Vec<OsString>) -> Result<u
     if hand_over {
         give(&results, user).with_context(|| format!("cannot change the owner of {}", results.display()))?;
     }
-    let mps = mps_folder();
+    let mps = probe::nvidia::mps_folder();
     let arguments = arguments::run(
         engine,
         &arguments::Host {
@@ -255,10 +255,4 @@ fn give(folder: &Path, (user, group): arguments::Ids) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn give(_: &Path, _: arguments::Ids) -> std::io::Result<()> {
     Ok(())
-}
-
-/// Where the MPS daemon of this machine listens, if one does.
-fn mps_folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("CUDA_MPS_PIPE_DIRECTORY").map_or("/tmp/nvidia-mps".into(), PathBuf::from);
-    folder.join("control").exists().then_some(folder)
 }

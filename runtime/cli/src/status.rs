@@ -8,8 +8,8 @@ use daemon::place::{self, Place};
 use protocol::VERSION;
 use protocol::message::{Channel, Reply, Request, Status};
 use protocol::settings::Settings;
-use std::fmt::Write;
-use std::io::ErrorKind;
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,13 +19,15 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub fn run(flags: &Flags, settings: &Settings) -> Result<u8, Failure> {
     let dir = place::folder(flags.dir.as_deref(), settings)?;
     let all = ask(&dir)?;
-    if flags.json {
-        println!("{}", serde_json::to_string_pretty(&all).map_err(|error| fail(error.into()))?);
+    let text = if flags.json {
+        serde_json::to_string_pretty(&all).map_err(|error| fail(error.into()))? + "\n"
     } else if all.is_empty() {
-        println!("no daemon runs in {}; `tally run` starts one", dir.display());
+        format!("no daemon runs in {}; `tally run` starts one\n", dir.display())
     } else {
-        print!("{}", all.iter().map(|status| table(status, None)).collect::<String>());
-    }
+        all.iter().map(|status| table(status, None)).collect::<String>()
+    };
+    // A reader that has gone away, as `head` does, wants no more.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(u8::from(all.is_empty()))
 }
 

@@ -45,7 +45,7 @@ pub fn run(flags: &Top, settings: &Settings) -> Result<u8, Failure> {
         }
         last = Some((now, all));
         if keys.wait_for_q(PERIOD) {
-            println!();
+            let _ = writeln!(out);
             return Ok(0);
         }
     }
