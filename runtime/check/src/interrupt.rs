@@ -4,7 +4,7 @@
 use crate::program::{pid, until};
 use anyhow::{Context, Result};
 use protocol::process::Process;
-use rustix::process::{Signal, kill_process, kill_process_group};
+use rustix::process::{Signal, kill_process, kill_process_group, test_kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Longer than `tally run` takes to end its program, over MPS too.
 const GRACE: Duration = Duration::from_secs(60);
+/// What SIGKILL may take. A group stays for as long as its leader has not been waited for, so that this is often used up.
+const GONE: Duration = Duration::from_millis(500);
 
 struct State {
     stopping: bool,
@@ -90,9 +92,12 @@ fn stop() {
     });
     let lives = |number: &u32| Process::find(*number).is_ok_and(Process::is_alive);
     until(GRACE, || (!running.iter().any(lives)).then_some(()));
-    for number in state().running.iter().filter_map(|number| pid(*number)) {
-        let _ = kill_process_group(number, Signal::KILL);
+    // Also of those that have ended: what they started may still be there, as behind a Python that is a shell script.
+    let groups: Vec<_> = running.iter().filter_map(|number| pid(*number)).collect();
+    for group in &groups {
+        let _ = kill_process_group(*group, Signal::KILL);
     }
+    until(GONE, || groups.iter().all(|group| test_kill_process_group(*group).is_err()).then_some(()));
     if let Some(scratch) = scratch {
         let _ = std::fs::remove_dir_all(scratch);
     }
