@@ -155,6 +155,8 @@ fn is_cheap(found: &Found) -> bool {
     match arguments.first() {
         Some(&("doctor" | "figure" | "table" | "report" | "compare")) => true,
         Some(&"verify") => !has("--update-golden"),
+        // A measurement is neither cheap nor possible everywhere.
+        Some(&"reproduce") if arguments.windows(2).any(|two| two == ["--backend", "gpu"]) => false,
         Some(&"reproduce") => has("--list") || has("--quick"),
         _ => has("--list") || has("--help"),
     }
